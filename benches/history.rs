@@ -28,8 +28,8 @@ mod sample;
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktop::feed::digest::{Recount, ViewBuilder};
 use locktop::feed::history::{HistoryLimits, HistoryStore};
+use locktop::feed::view_builder::{Recount, ViewBuilder};
 use locktop::model::lock_name::LockNames;
 use locktop::model::past::TimeStep;
 use locktop::model::thresholds::Thresholds;
@@ -67,17 +67,17 @@ fn main() {
 fn run(name: &str, mut made: Made, percent: u64, looks: u32) {
     let limits = HistoryLimits { length: Duration::from_secs(86_400), memory: 4 << 30 };
     let mut store = HistoryStore::new(limits, TargetId(0), Thresholds::default());
-    let mut digest = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
+    let mut view_builder = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
     let mut recount = Recount::new(1.0);
     let (mut keep, mut pasts, mut blames, mut all, mut json) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new(), 0);
-    let mut past = digest.past();
+    let mut past = view_builder.past();
     for second in 0..looks {
-        let view = digest.snapshot_taken(made.look(f64::from(second), percent));
-        let (next, copied) = timed(|| digest.past());
-        let look = digest.observation(std::mem::replace(&mut past, next));
+        let view = view_builder.snapshot_taken(made.look(f64::from(second), percent));
+        let (next, copied) = timed(|| view_builder.past());
+        let look = view_builder.observation(std::mem::replace(&mut past, next));
         let ((), kept) = timed(|| store.keep(&look));
-        // The digest has counted already, and so does this: it is the same work.
+        // The view_builder has counted already, and so does this: it is the same work.
         let (_, counted) = timed(|| recount.count(&view));
         pasts.push(copied);
         blames.push(counted);
@@ -87,7 +87,7 @@ fn run(name: &str, mut made: Made, percent: u64, looks: u32) {
             json += locktop::wire::json::to_string(&view).unwrap().unwrap().len();
         }
     }
-    let newest = digest.view().id;
+    let newest = view_builder.view().id;
     let bytes = store.bytes();
     let (mut steps, mut jumps) = (Vec::new(), Vec::new());
     let mut from = newest;

@@ -28,10 +28,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use chrono::Offset;
-use locktop::feed::digest::ViewBuilder;
 use locktop::feed::record::{Destination, Options, Recorder, Rotation};
 use locktop::feed::replay::Recording;
 use locktop::feed::report;
+use locktop::feed::view_builder::ViewBuilder;
 use locktop::model::lock_name::LockNames;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::TargetId;
@@ -71,15 +71,15 @@ fn write(path: &Path, percent: u64, looks: u32) {
         rotation: Rotation::default(),
         about,
     };
-    let mut tape = Recorder::open(options).unwrap();
-    let mut digest = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
+    let mut recorder = Recorder::open(options).unwrap();
+    let mut view_builder = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
     let mut made = Made::new(500, 2_000);
     for second in 0..looks {
-        let past = digest.past();
-        digest.snapshot_taken(made.look(f64::from(second), percent));
-        tape.write(&digest.observation(past)).unwrap();
+        let past = view_builder.past();
+        view_builder.snapshot_taken(made.look(f64::from(second), percent));
+        recorder.write(&view_builder.observation(past)).unwrap();
     }
-    tape.end().unwrap();
+    recorder.end().unwrap();
 }
 
 /// Megabytes of memory of this process.

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use locktop::app::message::Message;
 use locktop::app::{App, AppSettings};
-use locktop::feed::digest::ViewBuilder;
+use locktop::feed::view_builder::ViewBuilder;
 use locktop::keys::Key;
 use locktop::model::lock_name::LockNames;
 use locktop::model::thresholds::Thresholds;
@@ -79,12 +79,13 @@ fn feed(c: &mut Criterion) {
     }
     *changed[1].locks.rows_mut() = Arc::new(rows);
     for (name, snapshots) in [("no change", still), ("2,000 events", changed)] {
-        let mut digest = ViewBuilder::new(TargetId::default(), Thresholds::default(), LockNames::default());
+        let mut view_builder =
+            ViewBuilder::new(TargetId::default(), Thresholds::default(), LockNames::default());
         let mut newest = snapshots.iter().cycle();
         c.bench_function(&format!("feed, {name}, {locks} locks, {waiters} waiters"), |b| {
             b.iter_batched(
                 || newest.next().unwrap().clone(),
-                |snapshot| black_box(digest.snapshot_taken(snapshot)),
+                |snapshot| black_box(view_builder.snapshot_taken(snapshot)),
                 BatchSize::SmallInput,
             );
         });
@@ -93,14 +94,14 @@ fn feed(c: &mut Criterion) {
 
 /// The Events screen with all the events that are kept.
 fn events(c: &mut Criterion) {
-    let mut digest = ViewBuilder::new(TargetId::default(), Thresholds::default(), LockNames::default());
-    let mut view = digest.snapshot_taken(sample::crowd(0, 100, 0.0).snapshot());
+    let mut view_builder = ViewBuilder::new(TargetId::default(), Thresholds::default(), LockNames::default());
+    let mut view = view_builder.snapshot_taken(sample::crowd(0, 100, 0.0).snapshot());
     for round in 0..24 {
         let now = f64::from(round);
         let waiters = if round % 2 == 0 { 1_000 } else { 0 };
-        view = digest.snapshot_taken(sample::crowd(waiters, 100, now).snapshot());
+        view = view_builder.snapshot_taken(sample::crowd(waiters, 100, now).snapshot());
     }
-    let views = [view, digest.snapshot_taken(sample::crowd(0, 100, 30.0).snapshot())];
+    let views = [view, view_builder.snapshot_taken(sample::crowd(0, 100, 30.0).snapshot())];
     for (name, keys) in [("folded", "8"), ("filtered", "8/1500")] {
         let mut app = App::new(AppSettings::default(), 1.0);
         app.update(Message::Resize(200, 60));

@@ -181,9 +181,9 @@ mod tests {
             ("gg?", Outcome::Changed, "2 no longer had it, one did not answer: it no longer existed"),
             ("???", Outcome::Uncertain, "freed on 0 of 3, 3 did not answer"),
         ] {
-            let (found, told) = sum_up(&results(given));
-            assert_eq!(found, outcome, "{given}: {told}");
-            assert!(told.contains(words), "{given}: {told}");
+            let (found, result) = sum_up(&results(given));
+            assert_eq!(found, outcome, "{given}: {result}");
+            assert!(result.contains(words), "{given}: {result}");
         }
     }
 
@@ -202,12 +202,12 @@ mod tests {
         let leases = merge_sets(&[reading(0), reading(1), reading(2)], &[1, 2]);
         let urls: Vec<_> =
             (1..4).map(|port| RedisUrl::parse(&format!("redis://127.0.0.1:{port}")).unwrap()).collect();
-        let (outcome, told) = unlock(&leases.rows[1], &urls[..2]).await;
-        assert_eq!(outcome, Outcome::Refused, "{told}");
+        let (outcome, result) = unlock(&leases.rows[1], &urls[..2]).await;
+        assert_eq!(outcome, Outcome::Refused, "{result}");
         // No server listens there; the message names it all the same.
-        let (_, told) = unlock(&leases.rows[0], &urls).await;
-        assert!(told.contains("freed on 0 of 1") && told.contains("127.0.0.1:1:"), "{told}");
-        let (_, told) = unlock(&leases.rows[1], &urls).await;
-        assert!(told.contains("freed on 0 of 2") && told.contains("127.0.0.1:2:"), "{told}");
+        let (_, result) = unlock(&leases.rows[0], &urls).await;
+        assert!(result.contains("freed on 0 of 1") && result.contains("127.0.0.1:1:"), "{result}");
+        let (_, result) = unlock(&leases.rows[1], &urls).await;
+        assert!(result.contains("freed on 0 of 2") && result.contains("127.0.0.1:2:"), "{result}");
     }
 }

@@ -57,7 +57,7 @@ pub struct ActionRequest<'a> {
     pub statement: &'a str,
 }
 
-/// If the program or the server ends between [`Record::asked`] and [`Record::told`], the request has no result on
+/// If the program or the server ends between [`Record::asked`] and [`Record::refusal`], the request has no result on
 /// record, and its outcome is unknown.
 pub trait ActionRecord: Send + Sync + 'static {
     /// A request on record, until its result is.
@@ -119,7 +119,7 @@ struct ActionRecorder<'a, R> {
 }
 
 impl<R: ActionRecord> ActionRecorder<'_, R> {
-    async fn told(
+    async fn finish(
         &mut self,
         (place, asked): (usize, ActionRequest<'_>),
         entry: Option<R::Entry>,
@@ -281,7 +281,7 @@ impl<L: Connections, R: ActionRecord> ActionWorker<L, R> {
                     // Redis servers that do not answer do not put the next lock in doubt.
                     in_doubt |=
                         outcome == Outcome::Uncertain && !matches!(target.what, TargetKind::RedisLease(_));
-                    recorder.told((place, asked), entry, (outcome, detail)).await;
+                    recorder.finish((place, asked), entry, (outcome, detail)).await;
                 }
             }
         }
@@ -324,7 +324,7 @@ impl<L: Connections, R: ActionRecord> ActionWorker<L, R> {
             (Verb::Recover, TargetKind::Execution(target), _) => acting.recover(target).await,
             _ => {
                 let change = verb.row_change(what).ok_or_else(impossible)?;
-                acting.carry_out(change).await.unwrap_or_else(|told| told)
+                acting.carry_out(change).await.unwrap_or_else(|refusal| refusal)
             }
         })
     }

@@ -32,7 +32,7 @@ pub async fn execute_recorded(
     (plan, published): (&RecoveryPlan, &[PublishedTarget]),
     order: &Order,
     record: &impl ActionRecord,
-    mut told: impl FnMut(&RecoveryResult),
+    mut report: impl FnMut(&RecoveryResult),
 ) -> Vec<RecoveryResult> {
     let schema = &schema.into();
     // UTC, as in all output of the command.
@@ -55,12 +55,12 @@ pub async fn execute_recorded(
         };
         let mut result = match published.iter().find(|target| target.execution.id == id) {
             Some(target) => {
-                let (told, ended_pid) = acting.fail(target).await;
+                let (result, ended_pid) = acting.fail(target).await;
                 let also_ended = ended_pid.map(|_| row.also_ended.clone()).unwrap_or_default();
                 RecoveryResult {
                     ended_pid,
                     also_ended,
-                    ..RecoveryResult::new(id, recovery_outcome(told.0), told.1)
+                    ..RecoveryResult::new(id, recovery_outcome(result.0), result.1)
                 }
             }
             None => execute_one(client, schema, plan, row, order).await,
@@ -82,7 +82,7 @@ pub async fn execute_recorded(
             Some(result) => result,
             None => act(row).await,
         };
-        told(&result);
+        report(&result);
         results.push(result);
     }
     results
@@ -175,8 +175,8 @@ impl Acting<'_> {
     /// The result, and the process id of the session that was terminated for it.
     pub(super) async fn fail(self, target: &PublishedTarget) -> (ReportedOutcome, Option<i32>) {
         let mut ended_pid = None;
-        let told = self.failed(target, &mut ended_pid).await;
-        (told.unwrap_or_else(|told| told), ended_pid)
+        let result = self.failed(target, &mut ended_pid).await;
+        (result.unwrap_or_else(|result| result), ended_pid)
     }
 
     /// Sets the process id of the session that was terminated for it. The error is a result without a change of the row.
@@ -211,7 +211,7 @@ impl Acting<'_> {
                 (Outcome::Refused, detail)
             }
             Ok(_) => (Outcome::Done, "marked as failed".to_owned()),
-            Err(told) => told,
+            Err(result) => result,
         };
         Ok((outcome, ended + &detail))
     }

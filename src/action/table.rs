@@ -271,16 +271,16 @@ impl ActedRow<'_> {
             refused(&error, "its row", needs)
         })?;
         // The last row shows what differs; an answer precedes it if a row was found to act on.
-        let (look, answer) = match rows.as_slice() {
-            [look] => (look, None),
-            [answer, .., look] => (look, Some(answer)),
+        let (comparison, answer) = match rows.as_slice() {
+            [comparison] => (comparison, None),
+            [answer, .., comparison] => (comparison, Some(answer)),
             [] => return Err((Outcome::Uncertain, "the server answers nothing".to_owned())),
         };
         let answer = answer.map(|answer| serde_json::from_str::<StatementResult>(answer)).transpose();
         let answer = answer
             .map_err(|error| (Outcome::Uncertain, format!("the answer cannot be read: {error}")))?
             .filter(|answer| answer.done > 0 || answer.outcome.is_some() || answer.is_busy);
-        answer.ok_or_else(|| nothing(look))
+        answer.ok_or_else(|| nothing(comparison))
     }
 
     fn differs(&self) -> String {
@@ -315,12 +315,12 @@ struct RowAsItIs {
     differs: Option<Vec<Vec<String>>>,
 }
 
-fn nothing(look: &str) -> ReportedOutcome {
-    let Ok(look) = serde_json::from_str::<RowAsItIs>(look) else {
+fn nothing(comparison: &str) -> ReportedOutcome {
+    let Ok(comparison) = serde_json::from_str::<RowAsItIs>(comparison) else {
         return (Outcome::Changed, "it has changed".to_owned());
     };
-    let differs: Vec<String> = look.differs.into_iter().flatten().flatten().collect();
-    match (look.rows, differs.is_empty()) {
+    let differs: Vec<String> = comparison.differs.into_iter().flatten().flatten().collect();
+    match (comparison.rows, differs.is_empty()) {
         (0, _) => (Outcome::Changed, "its row no longer exists".to_owned()),
         (1, false) => (Outcome::Changed, format!("since it was seen, {}", list(&differs))),
         (1, true) => (Outcome::Refused, "its row is locked".to_owned()),

@@ -163,12 +163,12 @@ fn columns(app: &App) -> Vec<Line> {
     let mut panes = app.panes();
     let here = panes.clone();
     panes.extend(Pane::ALL.into_iter().filter(|pane| !here.contains(pane)));
-    let mut told = BTreeSet::new();
+    let mut listed = BTreeSet::new();
     let mut lines = Vec::new();
     for pane in panes {
         let headings = pane.table().headings().into_iter();
         let columns = headings.map(|heading| (heading.title, heading.help));
-        let new: Vec<_> = columns.filter(|column| told.insert(*column)).collect();
+        let new: Vec<_> = columns.filter(|column| listed.insert(*column)).collect();
         if !new.is_empty() {
             lines.push(heading(format!("Columns: {}", pane.title())));
             lines.extend(new.into_iter().map(|(title, meaning)| entry(title, meaning, Tone::Warning)));

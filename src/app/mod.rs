@@ -131,7 +131,7 @@ pub struct App {
     /// Process ids of locktop's own sessions except the one that polls: locktop never acts on them.
     pub own_pids: Vec<i32>,
     terminated: Vec<BackendId>,
-    pub flights: Vec<PendingAction>,
+    pub pending_actions: Vec<PendingAction>,
     pub jumped_from: Option<Origin>,
     pub expected: Arc<[ExpectedBlocker]>,
     pub follow: Option<RowId>,

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 
-use super::digest::ViewBuilder;
 use super::history::HistorySender;
 use super::journal::Journal;
 use super::learn::Learned;
 use super::record::redact::{RedactedTexts, Redaction};
-use super::spare::ActionConnection;
+use super::standby::ActionConnection;
 use super::throttle::Throttle;
+use super::view_builder::ViewBuilder;
 use super::{EventReceiver, EventSender};
 use crate::clock;
 use crate::model::adapter::Parts;
@@ -86,12 +86,12 @@ pub struct Live {
     session: Session,
     /// The pooler, if a poll has detected one.
     pooling: Option<Pooling>,
-    digest: ViewBuilder,
+    view_builder: ViewBuilder,
     /// Events from outside the poll: the sender, and its receiver.
     event_sender: EventSender,
-    told: EventReceiver,
+    event_receiver: EventReceiver,
     known: RedactedTexts,
-    look_sender: Option<HistorySender>,
+    history_sender: Option<HistorySender>,
     /// The state before the next snapshot.
     past: Arc<Past>,
     /// The poll's connection, for users without another one. `None` while it is lost.
@@ -116,25 +116,25 @@ impl Live {
                 Ok(session) => {
                     let mut journal = Journal::default();
                     journal.connected(&info.target(), started.elapsed());
-                    let digest = ViewBuilder::new(
+                    let view_builder = ViewBuilder::new(
                         settings.target,
                         settings.thresholds.clone(),
                         settings.lock_names.clone(),
                     );
-                    let (backoff, (event_sender, told)) = (Backoff::default(), EventSender::new());
+                    let (backoff, (event_sender, event_receiver)) = (Backoff::default(), EventSender::new());
                     let line = watch::Sender::new(ActionConnection::of(&session));
-                    let (look_sender, past) = (None, digest.past());
+                    let (history_sender, past) = (None, view_builder.past());
                     let throttle = settings.server_load.map(Throttle::new);
                     return Ok(Self {
                         info,
                         settings,
                         session,
                         pooling: None,
-                        digest,
+                        view_builder,
                         event_sender,
-                        told,
+                        event_receiver,
                         known: RedactedTexts::default(),
-                        look_sender,
+                        history_sender,
                         past,
                         line,
                         backoff,
@@ -157,8 +157,8 @@ impl Live {
         self.event_sender.clone()
     }
 
-    pub fn send_history_to(&mut self, look_sender: HistorySender) {
-        self.look_sender = Some(look_sender);
+    pub fn send_history_to(&mut self, history_sender: HistorySender) {
+        self.history_sender = Some(history_sender);
     }
 
     pub fn line(&self) -> watch::Receiver<Option<ActionConnection>> {
@@ -166,7 +166,7 @@ impl Live {
     }
 
     pub fn view(&self) -> Arc<View> {
-        self.digest.view()
+        self.view_builder.view()
     }
 
     /// Polls until the receiver of views is dropped.
@@ -184,12 +184,12 @@ impl Live {
                     self.take_names();
                     self.take_redis();
                     let rights = self.session.rights().filter(|_| !self.hides_names());
-                    self.digest.rights_read(rights);
+                    self.view_builder.rights_read(rights);
                     self.take_cost(*control.interval.borrow());
                     if let Some(expected) = &control.expected {
-                        self.digest.expect(Arc::clone(&expected.borrow()));
+                        self.view_builder.expect(Arc::clone(&expected.borrow()));
                     }
-                    if views.send(self.digest.snapshot_taken(snapshot)).is_err() {
+                    if views.send(self.view_builder.snapshot_taken(snapshot)).is_err() {
                         return;
                     }
                     self.send_to_history();
@@ -204,7 +204,7 @@ impl Live {
                 Wake::Due => {}
                 Wake::Alone => return,
                 Wake::Lost(error) => {
-                    if matches!(error, PollError::Lent) {
+                    if matches!(error, PollError::Pooled) {
                         self.pooling = Some(Pooling::Transactions);
                     }
                     if !self.reconnect(&error.to_string(), &control, &views).await {
@@ -216,16 +216,16 @@ impl Live {
     }
 
     async fn poll(&mut self, views: &watch::Sender<Arc<View>>) -> Result<Snapshot, PollError> {
-        let Self { session, digest, told, .. } = self;
-        let before = digest.view();
+        let Self { session, view_builder, event_receiver, .. } = self;
+        let before = view_builder.view();
         let poll = Box::pin(session.poll(before.snapshot.as_deref()));
-        while_reporting(digest, told, views, poll).await
+        while_reporting(view_builder, event_receiver, views, poll).await
     }
 
     fn send_to_history(&mut self) {
-        if let Some(look_sender) = &self.look_sender {
-            let past = std::mem::replace(&mut self.past, self.digest.past());
-            look_sender.keep(self.digest.observation(past));
+        if let Some(history_sender) = &self.history_sender {
+            let past = std::mem::replace(&mut self.past, self.view_builder.past());
+            history_sender.keep(self.view_builder.observation(past));
         }
     }
 
@@ -237,24 +237,24 @@ impl Live {
         if let Some(learned) = &mut self.settings.learned
             && learned.has_changed().is_ok_and(|changed| changed)
         {
-            self.digest.learned(learned.borrow_and_update().clone());
+            self.view_builder.learned(learned.borrow_and_update().clone());
         }
     }
 
     fn take_cost(&mut self, asked: Duration) {
-        let Self { throttle, session, digest, journal, .. } = self;
+        let Self { throttle, session, view_builder, journal, .. } = self;
         let slowed = throttle.as_mut().and_then(|throttle| {
             throttle.polled(session.locks_cost());
             throttle.slowed(asked)
         });
         journal.slowed(slowed);
-        digest.slowed(slowed);
-        digest.refresh(slowed.map_or(asked, |slowed| Duration::from_secs_f64(slowed.interval)));
+        view_builder.slowed(slowed);
+        view_builder.refresh(slowed.map_or(asked, |slowed| Duration::from_secs_f64(slowed.interval)));
     }
 
     fn take_redis(&mut self) {
         if let Some(redis) = &mut self.settings.redis {
-            self.digest.redis_read(redis.borrow_and_update().clone());
+            self.view_builder.redis_read(redis.borrow_and_update().clone());
         }
     }
 
@@ -264,7 +264,7 @@ impl Live {
         control: &mut PollControl,
         views: &watch::Sender<Arc<View>>,
     ) -> Wake {
-        let Self { session, digest, told, throttle, .. } = self;
+        let Self { session, view_builder, event_receiver, throttle, .. } = self;
         let mut listening = true;
         let rest = async {
             let mut silence = std::pin::pin!(session.silence());
@@ -283,7 +283,7 @@ impl Live {
                 }
             }
         };
-        while_reporting(digest, told, views, std::pin::pin!(rest)).await
+        while_reporting(view_builder, event_receiver, views, std::pin::pin!(rest)).await
     }
 
     /// Reconnects, for as long as necessary. Returns false if the receiver of views is dropped. The delay grows until a poll is
@@ -304,14 +304,14 @@ impl Live {
             }
             let delay = self.backoff.failed(silent);
             Journal::not_connected(&reason, delay);
-            if views.send(self.digest.link_lost(&reason, self.backoff.attempts(), delay)).is_err() {
+            if views.send(self.view_builder.link_lost(&reason, self.backoff.attempts(), delay)).is_err() {
                 return false;
             }
-            self.past = self.digest.past();
-            if let Some(look_sender) = &self.look_sender {
-                look_sender.lost(&reason);
+            self.past = self.view_builder.past();
+            if let Some(history_sender) = &self.history_sender {
+                history_sender.lost(&reason);
             }
-            let Self { info, settings, pooling, digest, told, .. } = self;
+            let Self { info, settings, pooling, view_builder, event_receiver, .. } = self;
             let open = Box::pin(async {
                 tokio::select! {
                     () = views.closed() => return None,
@@ -321,7 +321,10 @@ impl Live {
                 let started = clock::monotonic();
                 Some((Session::open_behind(info, settings.limits.clone(), *pooling).await, started.elapsed()))
             });
-            let Some((opened, took)) = while_reporting(digest, told, views, open).await else { return false };
+            let Some((opened, took)) = while_reporting(view_builder, event_receiver, views, open).await
+            else {
+                return false;
+            };
             match opened {
                 Ok(session) => {
                     self.journal.connected(&self.info.target(), took);
@@ -330,7 +333,7 @@ impl Live {
                     return true;
                 }
                 Err(error) => {
-                    if matches!(error, OpenError::Lent) {
+                    if matches!(error, OpenError::Pooled) {
                         self.pooling = Some(Pooling::Transactions);
                     }
                     (reason, silent) = (error.to_string(), error.is_silence());
@@ -342,18 +345,18 @@ impl Live {
 
 /// Awaits a future, and publishes events that arrive meanwhile.
 async fn while_reporting<T>(
-    digest: &mut ViewBuilder,
-    told: &mut EventReceiver,
+    view_builder: &mut ViewBuilder,
+    event_receiver: &mut EventReceiver,
     views: &watch::Sender<Arc<View>>,
     mut future: impl Future<Output = T> + Unpin,
 ) -> T {
     loop {
         tokio::select! {
             done = &mut future => return done,
-            first = told.next() => {
-                let entries = std::iter::once(first).chain(told.rest());
+            first = event_receiver.next() => {
+                let entries = std::iter::once(first).chain(event_receiver.rest());
                 // A dropped receiver is detected elsewhere.
-                let _ = views.send(digest.events_received(entries));
+                let _ = views.send(view_builder.events_received(entries));
             }
         }
     }

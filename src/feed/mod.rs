@@ -2,7 +2,6 @@
 //! newest view replaces older ones.
 
 mod diff;
-pub mod digest;
 pub mod history;
 mod journal;
 pub mod learn;
@@ -11,8 +10,9 @@ pub mod once;
 pub mod record;
 pub mod replay;
 pub mod report;
-pub mod spare;
+pub mod standby;
 mod throttle;
+pub mod view_builder;
 
 use std::time::Instant;
 
@@ -33,7 +33,7 @@ pub struct EventSender {
 /// An event with its local time.
 #[derive(Debug)]
 pub(crate) struct ReceivedEvent {
-    pub(crate) told: ExternalEvent,
+    pub(crate) event: ExternalEvent,
     pub(crate) when: Instant,
 }
 
@@ -48,9 +48,9 @@ impl EventSender {
         (Self { sender }, EventReceiver { receiver })
     }
 
-    pub fn send(&self, told: ExternalEvent) {
+    pub fn send(&self, event: ExternalEvent) {
         // Ignored if the feed has ended.
-        let _ = self.sender.send(ReceivedEvent { told, when: clock::monotonic() });
+        let _ = self.sender.send(ReceivedEvent { event, when: clock::monotonic() });
     }
 }
 

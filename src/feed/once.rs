@@ -1,9 +1,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::digest::ViewBuilder;
 use super::journal::Journal;
 use super::learn::{self, Learner};
+use super::view_builder::ViewBuilder;
 use crate::clock;
 use crate::model::lock_name::LockNames;
 use crate::model::snapshot::Snapshot;
@@ -35,8 +35,8 @@ pub async fn once(
     thresholds: Thresholds,
     lock_names: LockNames,
 ) -> Result<Arc<View>, OnceError> {
-    let digest = ViewBuilder::new(TargetId::default(), thresholds, lock_names);
-    polled_twice(open(info, limits).await?, digest, None).await
+    let view_builder = ViewBuilder::new(TargetId::default(), thresholds, lock_names);
+    polled_twice(open(info, limits).await?, view_builder, None).await
 }
 
 /// Like `once`, after learning names of advisory lock keys on a separate connection for at most two seconds. Meanwhile the
@@ -50,9 +50,9 @@ pub async fn once_learning(
 ) -> Result<Arc<View>, OnceError> {
     let session = open(info, limits).await?;
     let (names, redis) = tokio::join!(Box::pin(learn::once(learner, LEARNING)), Box::pin(redis_state(redis)));
-    let mut digest = ViewBuilder::new(TargetId::default(), thresholds, LockNames::default());
-    digest.learned(names);
-    polled_twice(session, digest, redis).await
+    let mut view_builder = ViewBuilder::new(TargetId::default(), thresholds, LockNames::default());
+    view_builder.learned(names);
+    polled_twice(session, view_builder, redis).await
 }
 
 async fn redis_state(redis: Option<(RedisSets, RedisOptions)>) -> Option<RedisState> {
@@ -99,21 +99,21 @@ pub async fn snapshots(
     let (mut session, mut journal) = (open(info, limits).await?, Journal::default());
     let mut before = polled(&mut session, None, &mut journal).await?;
     let answered = started.elapsed();
-    let mut digest = ViewBuilder::new(TargetId::default(), thresholds, lock_names);
-    digest.refresh(every);
+    let mut view_builder = ViewBuilder::new(TargetId::default(), thresholds, lock_names);
+    view_builder.refresh(every);
     if let Some(redis) = Box::pin(redis_state(redis)).await {
-        digest.redis_read(redis);
+        view_builder.redis_read(redis);
     }
-    digest.rights_read(session.rights());
-    digest.seen_before(&before);
+    view_builder.rights_read(session.rights());
+    view_builder.seen_before(&before);
     let mut views = Vec::new();
-    for look in 0..count {
-        if look > 0 {
+    for number in 0..count {
+        if number > 0 {
             tokio::time::sleep(every).await;
         }
         let snapshot = polled(&mut session, Some(&before), &mut journal).await?;
         before = snapshot.clone();
-        views.push(digest.snapshot_taken(snapshot));
+        views.push(view_builder.snapshot_taken(snapshot));
     }
     session.leave().await;
     Ok((views, answered))
@@ -121,7 +121,7 @@ pub async fn snapshots(
 
 async fn polled_twice(
     mut session: Session,
-    mut digest: ViewBuilder,
+    mut view_builder: ViewBuilder,
     redis: Option<RedisState>,
 ) -> Result<Arc<View>, OnceError> {
     let mut journal = Journal::default();
@@ -129,9 +129,9 @@ async fn polled_twice(
     let second = polled(&mut session, Some(&first), &mut journal).await?;
     session.leave().await;
     if let Some(redis) = redis {
-        digest.redis_read(redis);
+        view_builder.redis_read(redis);
     }
-    digest.rights_read(session.rights());
-    digest.seen_before(&first);
-    Ok(digest.snapshot_taken(second))
+    view_builder.rights_read(session.rights());
+    view_builder.seen_before(&first);
+    Ok(view_builder.snapshot_taken(second))
 }

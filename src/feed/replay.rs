@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-use super::digest::ViewBuilder;
 use super::history::{History, HistoryCommand, NotThere, PastViewResult, Reply, find};
 use super::record;
+use super::view_builder::ViewBuilder;
 use crate::model::blame::Blame;
 use crate::model::event::Event;
 use crate::model::past::{KeptObservation, Moment, PastView, TimeStep};
@@ -159,10 +159,10 @@ impl Recording {
 
     pub fn read(&mut self, place: usize) -> Result<KeptObservation, NotThere> {
         let (opened, at) = self.group(place)?;
-        let mut look = opened.snapshot(at)?;
+        let mut observation = opened.snapshot(at)?;
         // Other thresholds also replace the expected blockers.
-        let expected = look.expected.take().filter(|_| self.thresholds.is_none());
-        Ok(KeptObservation { id: place as u64 + 1, expected, ..look })
+        let expected = observation.expected.take().filter(|_| self.thresholds.is_none());
+        Ok(KeptObservation { id: place as u64 + 1, expected, ..observation })
     }
 
     /// The stored blame of a snapshot, if any, and the events stored with it. The first of a group also has earlier events.

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use rustc_hash::FxHashSet;
 
-use super::digest::{Recount, ViewBuilder};
 use super::history::NotThere;
 use super::record::redact::Redaction;
 use super::replay::Recording;
+use super::view_builder::{Recount, ViewBuilder};
 use crate::model::Timestamp;
 use crate::model::blame::{Before, Blame, Window};
 use crate::model::event::{Event, EventKind};

@@ -80,7 +80,7 @@ pub fn contended(awaited: &LockTag) -> LockTag {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CountedWait {
     pub(crate) seconds: f64,
-    look: u64,
+    poll: u64,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -89,7 +89,7 @@ pub struct WaitCounter {
     places: FxHashMap<LockTag, usize>,
     /// By process id and start of the wait: a process waits for one lock at a time.
     pub(crate) going_on: FxHashMap<(i32, Timestamp), CountedWait>,
-    looks: u64,
+    polls: u64,
 }
 
 impl WaitCounter {
@@ -103,9 +103,9 @@ impl WaitCounter {
             waits: Arc::new(waits),
             going_on: going_on
                 .into_iter()
-                .map(|(wait, seconds)| (wait, CountedWait { seconds, look: 0 }))
+                .map(|(wait, seconds)| (wait, CountedWait { seconds, poll: 0 }))
                 .collect(),
-            looks: 0,
+            polls: 0,
         }
     }
 
@@ -126,7 +126,7 @@ impl WaitCounter {
     }
 
     fn count(&mut self, snapshot: &Snapshot, graph: &WaitGraph, index: &SnapshotIndex, names: &LockNames) {
-        self.looks += 1;
+        self.polls += 1;
         let now = snapshot.locks.taken_at.unwrap_or(snapshot.taken_at);
         let waits = Arc::make_mut(&mut self.waits);
         waits.since.get_or_insert(now);
@@ -142,11 +142,11 @@ impl WaitCounter {
                 let counted = self.going_on.get(&(waiter.pid, start)).map(|counted| counted.seconds);
                 let name = || name(snapshot, names, holder, awaited);
                 let seconds = seen.add(waits, &mut self.places, counted, name);
-                self.going_on.insert((waiter.pid, start), CountedWait { seconds, look: self.looks });
+                self.going_on.insert((waiter.pid, start), CountedWait { seconds, poll: self.polls });
             }
         }
-        let look = self.looks;
-        self.going_on.retain(|_, counted| counted.look == look);
+        let poll = self.polls;
+        self.going_on.retain(|_, counted| counted.poll == poll);
         if waits.locks.len() > MOST {
             forget(waits, &mut self.places);
         }
@@ -267,7 +267,7 @@ mod tests {
     use crate::sample::{Builder, advisory, at, relation};
 
     /// Sessions 1, 2, … wait for a lock that session 100 holds, each for the given seconds at `now`.
-    fn looked(counter: &mut WaitCounter, now: f64, tag: LockTag, waits: &[f64]) -> Arc<LockWaits> {
+    fn observed(counter: &mut WaitCounter, now: f64, tag: LockTag, waits: &[f64]) -> Arc<LockWaits> {
         looked_with(counter, Builder { now, ..Builder::default() }, tag, waits)
     }
 
@@ -295,19 +295,19 @@ mod tests {
     #[test]
     fn a_wait_counts_once_for_as_long_as_it_was_seen_to_last() {
         let (mut counter, tag) = (WaitCounter::default(), advisory(42));
-        assert_eq!(looked(&mut counter, 0.0, tag, &[]).since, Some(at(0.0)));
-        assert_eq!(numbers(&looked(&mut counter, 1.0, tag, &[0.5])), [(1, 0.5, 0.5, 1)]);
-        assert_eq!(numbers(&looked(&mut counter, 2.0, tag, &[1.5, 0.5])), [(2, 2.0, 1.5, 2)]);
-        let over = looked(&mut counter, 3.0, tag, &[]);
+        assert_eq!(observed(&mut counter, 0.0, tag, &[]).since, Some(at(0.0)));
+        assert_eq!(numbers(&observed(&mut counter, 1.0, tag, &[0.5])), [(1, 0.5, 0.5, 1)]);
+        assert_eq!(numbers(&observed(&mut counter, 2.0, tag, &[1.5, 0.5])), [(2, 2.0, 1.5, 2)]);
+        let over = observed(&mut counter, 3.0, tag, &[]);
         assert_eq!(numbers(&over), [(2, 2.0, 1.5, 0)], "nobody waits any more, and what was counted stays");
-        assert_eq!(numbers(&looked(&mut counter, 9.0, tag, &[0.25])), [(3, 2.25, 1.5, 1)], "another wait");
-        assert_eq!(looked(&mut counter, 9.0, tag, &[]).since, Some(at(0.0)));
+        assert_eq!(numbers(&observed(&mut counter, 9.0, tag, &[0.25])), [(3, 2.25, 1.5, 1)], "another wait");
+        assert_eq!(observed(&mut counter, 9.0, tag, &[]).since, Some(at(0.0)));
     }
 
     #[test]
     fn a_table_has_its_name_as_soon_as_it_is_known() {
         let (mut counter, tag) = (WaitCounter::default(), relation(5));
-        assert_eq!(&*looked(&mut counter, 1.0, tag, &[0.5]).locks[0].name, "relation 5");
+        assert_eq!(&*observed(&mut counter, 1.0, tag, &[0.5]).locks[0].name, "relation 5");
         let named = Builder { now: 2.0, relations: vec![(5, "accounts")], ..Builder::default() };
         assert_eq!(&*looked_with(&mut counter, named, tag, &[1.5]).locks[0].name, "accounts");
     }
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn a_table_that_was_made_anew_is_one_line() {
         let mut counter = WaitCounter::default();
-        let mut look = |now: f64, oid: u32, name: &'static str, waits: &[f64]| {
+        let mut observe = |now: f64, oid: u32, name: &'static str, waits: &[f64]| {
             let mut builder = Builder { now, relations: vec![(oid, name)], ..Builder::default() };
             builder.session(100, "app@web", State::IdleInTransaction, 60.0, "SELECT 1");
             builder.lock(100, relation(oid), LockMode::AccessExclusive, None);
@@ -326,10 +326,10 @@ mod tests {
             let view = builder.view();
             counter.observe(view.snapshot.as_ref().unwrap(), &view.graph, &view.index, &LockNames::default())
         };
-        look(1.0, 5, "accounts", &[1.0]);
-        look(2.0, 5, "accounts", &[]);
-        look(3.0, 6, "orders", &[0.5]);
-        let waits = look(4.0, 7, "accounts", &[0.5]);
+        observe(1.0, 5, "accounts", &[1.0]);
+        observe(2.0, 5, "accounts", &[]);
+        observe(3.0, 6, "orders", &[0.5]);
+        let waits = observe(4.0, 7, "accounts", &[0.5]);
         assert_eq!(numbers(&waits), [(2, 1.5, 1.0, 1), (1, 0.5, 0.5, 0)]);
         assert!(waits.get(&relation(7)).is_some() && waits.get(&relation(5)).is_none());
     }
@@ -337,15 +337,15 @@ mod tests {
     #[test]
     fn a_clock_that_was_set_back_takes_nothing_away() {
         let (mut counter, tag) = (WaitCounter::default(), advisory(42));
-        assert_eq!(numbers(&looked(&mut counter, 10.0, tag, &[8.0])), [(1, 8.0, 8.0, 1)]);
-        assert_eq!(numbers(&looked(&mut counter, 5.0, tag, &[3.0])), [(1, 8.0, 8.0, 1)]);
-        assert_eq!(numbers(&looked(&mut counter, 12.0, tag, &[10.0])), [(1, 10.0, 10.0, 1)]);
+        assert_eq!(numbers(&observed(&mut counter, 10.0, tag, &[8.0])), [(1, 8.0, 8.0, 1)]);
+        assert_eq!(numbers(&observed(&mut counter, 5.0, tag, &[3.0])), [(1, 8.0, 8.0, 1)]);
+        assert_eq!(numbers(&observed(&mut counter, 12.0, tag, &[10.0])), [(1, 10.0, 10.0, 1)]);
     }
 
     #[test]
     fn what_could_not_be_read_counts_for_nothing() {
         let (mut counter, tag) = (WaitCounter::default(), advisory(42));
-        let before = looked(&mut counter, 1.0, tag, &[1.0]);
+        let before = observed(&mut counter, 1.0, tag, &[1.0]);
         let view = Builder { now: 2.0, ..Builder::default() }.view();
         let mut snapshot = Snapshot::clone(view.snapshot.as_ref().unwrap());
         snapshot.locks.error = Some("canceled".into());
@@ -360,7 +360,7 @@ mod tests {
         assert_eq!(contended(&transaction(1)), contended(&transaction(2)));
         assert_ne!(contended(&advisory(1)), contended(&advisory(2)));
         let (mut counter, tag) = (WaitCounter::default(), row(1));
-        assert_eq!(&*looked(&mut counter, 1.0, tag, &[1.0]).locks[0].name, "rows of relation 5");
+        assert_eq!(&*observed(&mut counter, 1.0, tag, &[1.0]).locks[0].name, "rows of relation 5");
     }
 
     #[test]
@@ -368,9 +368,9 @@ mod tests {
         let mut counter = WaitCounter::default();
         let most = i64::try_from(MOST).unwrap();
         for key in 0..=most {
-            looked(&mut counter, 1.0, advisory(key), &[if key == 0 { 900.0 } else { 1.0 }]);
+            observed(&mut counter, 1.0, advisory(key), &[if key == 0 { 900.0 } else { 1.0 }]);
         }
-        let waits = looked(&mut counter, 2.0, advisory(0), &[]);
+        let waits = observed(&mut counter, 2.0, advisory(0), &[]);
         assert_eq!((waits.locks.len(), waits.forgotten), (MOST + 1 - MOST / 10, 100));
         assert!(waits.get(&advisory(0)).is_some() && waits.get(&advisory(most)).is_some());
     }

@@ -91,13 +91,13 @@ pub mod snapshot_index;
 pub mod statement;
 pub mod systems;
 pub mod table_rows;
-pub mod takers;
 pub mod task;
 pub mod thresholds;
 pub mod view;
 pub mod why;
 pub mod words;
 pub mod work_queue;
+pub mod worker_types;
 pub mod zone;
 
 pub use ::wait_graph;

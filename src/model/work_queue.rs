@@ -201,7 +201,7 @@ impl QueueBoard {
         if snapshot.systems.items.is_empty() {
             return Self { rows: Vec::new(), depth };
         }
-        let look = QueueBoardBuilder {
+        let builder = QueueBoardBuilder {
             snapshot,
             thresholds,
             locks: WorkLocks::of(snapshot),
@@ -210,7 +210,7 @@ impl QueueBoard {
         let tables = snapshot.systems.items.iter().enumerate();
         let rows = tables.flat_map(|(place, table)| {
             let items = table.section.last_rows().iter().enumerate();
-            items.filter_map(|(at, item)| look.row(place, table, at, item)).collect::<Vec<_>>()
+            items.filter_map(|(at, item)| builder.row(place, table, at, item)).collect::<Vec<_>>()
         });
         let rows: Vec<ItemRow> = rows.collect();
         depth.without_uncommitted(snapshot, &rows);

@@ -116,7 +116,7 @@ pub async fn panic_at_signal(place: &str) {
 
 const FAILED: i32 = 1;
 
-static TOLD: Notify = Notify::const_new();
+static CONTINUED: Notify = Notify::const_new();
 
 /// Makes every panic end the screens: the terminal is restored, and the message is written to it. Call it once, before any task is started.
 pub fn end_the_screens() {
@@ -125,7 +125,7 @@ pub fn end_the_screens() {
 }
 
 pub(super) async fn continued() {
-    TOLD.notified().await;
+    CONTINUED.notified().await;
 }
 
 fn on_panic(info: &PanicHookInfo<'_>, before: &dyn Fn(&PanicHookInfo<'_>)) {
@@ -145,7 +145,7 @@ fn on_panic(info: &PanicHookInfo<'_>, before: &dyn Fn(&PanicHookInfo<'_>)) {
         exit(FAILED);
     }
     drop(written);
-    TOLD.notify_one();
+    CONTINUED.notify_one();
 }
 
 /// Maximum number of parents in one group: a reused process id must not cause an endless loop.
@@ -168,7 +168,7 @@ pub(super) fn has_shell() -> bool {
 /// but never continues a job, so it counts only if it is a shell itself.
 fn has_job_control(
     own: Process,
-    look: impl Fn(i32) -> Option<Process>,
+    process_of: impl Fn(i32) -> Option<Process>,
     is_shell: impl Fn(i32) -> bool,
 ) -> bool {
     // The group of the session leader: the processes above it are in other sessions.
@@ -177,7 +177,7 @@ fn has_job_control(
     }
     let mut parent = own.parent;
     for _ in 0..DEPTH {
-        let Some(process) = look(parent).filter(|process| process.session == own.session) else {
+        let Some(process) = process_of(parent).filter(|process| process.session == own.session) else {
             return false;
         };
         if process.group != own.group {
@@ -229,12 +229,12 @@ mod tests {
 
     /// Tests the last process. Each is (process, parent, group, session).
     fn looked_after(processes: &[(i32, i32, i32, i32)], first_is_shell: bool) -> bool {
-        let look = |pid| {
+        let process_of = |pid| {
             let &(_, parent, group, session) = processes.iter().find(|process| process.0 == pid)?;
             Some(Process { parent, group, session })
         };
-        let own = look(processes.last().unwrap().0).unwrap();
-        has_job_control(own, look, |_| first_is_shell)
+        let own = process_of(processes.last().unwrap().0).unwrap();
+        has_job_control(own, process_of, |_| first_is_shell)
     }
 
     #[test]

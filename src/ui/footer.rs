@@ -27,8 +27,8 @@ pub(super) fn render(canvas: &mut Canvas<'_, '_>, area: Rect) {
     }
     let right = Line::joined([Action::Help, Action::Quit].into_iter().filter_map(|action| key(app, action)));
     let mut left = Line::new();
-    if let Some(flight) = app.flights.first() {
-        left.push(format!("{}  ", flight.words()), Tone::Warning);
+    if let Some(pending) = app.pending_actions.first() {
+        left.push(format!("{}  ", pending.words()), Tone::Warning);
     }
     if let Some(followed) = app.follow {
         left.push(format!("following {}  ", followed_name(app, followed)), Tone::Key);

@@ -10,7 +10,7 @@ use locktop::demo::postgres::EmbeddedServer;
 use locktop::feed::learn::{self, Learned, Learner, NameQuery, Way};
 use locktop::feed::live::{FeedSettings, Live, PollControl};
 use locktop::feed::once::once_learning;
-use locktop::feed::spare::StandbyConnection;
+use locktop::feed::standby::StandbyConnection;
 use locktop::model::finding::Severity;
 use locktop::model::lock_key::LockKey;
 use locktop::model::lock_name::{LockNames, NameContext};
@@ -73,7 +73,7 @@ async fn run(info: &ConnInfo, queries: &[NameQuery], read_only: bool) -> Running
     let (views_in, views) = watch::channel(live.view());
     let spare = (!read_only)
         .then(|| Arc::new(StandbyConnection::keep(info.clone(), PollLimits::default(), views.clone())));
-    let way = spare.clone().map_or(Way::Own, Way::Spare);
+    let way = spare.clone().map_or(Way::Own, Way::Standby);
     tokio::spawn(live.run(PollControl::every(EVERY).1, views_in));
     tokio::spawn(learn::keep(learner(info, queries), way, EVERY, names_in));
     Running { views, _spare: spare }

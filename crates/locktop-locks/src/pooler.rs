@@ -92,19 +92,19 @@ async fn attempt(first: &mut impl Ask, second: &mut impl Ask, seen: &mut Servers
     };
     // The last query of the process that serves the first connection; nothing if the server does not track it. The start of
     // the process is compared, since the second connection may be to another server.
-    let look = format!(
+    let probe = format!(
         "BEGIN; SELECT pg_catalog.concat(pg_catalog.pg_backend_pid(), ' ', (SELECT a.query FROM pg_catalog.pg_stat_get_activity({own}) a \
          WHERE (extract(epoch FROM a.backend_start) OPERATOR(pg_catalog.=) {start}) \
            AND (a.state OPERATOR(pg_catalog.<>) 'disabled') AND (a.query OPERATOR(pg_catalog.<>) '')))"
     );
-    let looks = 2 + chance % 3;
-    for at in 1..=looks {
-        let answer = ask(second, &look).await?;
+    let probes = 2 + chance % 3;
+    for at in 1..=probes {
+        let answer = ask(second, &probe).await?;
         let (theirs, query) = answer.split_once(' ').unwrap_or((&answer, ""));
         seen.shared |= theirs == own || (!query.is_empty() && !query.contains(&mark));
         seen.second.insert(theirs.to_owned());
         // While the second connection has its transaction open, the first is served by another process, if by any.
-        if at == looks && !seen.is_pooled() {
+        if at == probes && !seen.is_pooled() {
             let again = ask(first, &question).await?;
             seen.first.extend(again.split_once(' ').map(|(pid, _)| pid.to_owned()));
         }

@@ -211,11 +211,11 @@ impl Audit {
     ) -> Result<(), AuditError> {
         let audit = Arc::clone(self);
         blocking(&self.path(), move || {
-            let turn = audit.store.write_slot()?;
+            let slot = audit.store.write_slot()?;
             if let Some(id) = &begins {
                 audit.presence.begin(&audit.store, id.clone())?;
             }
-            let added = turn.add(&line);
+            let added = slot.add(&line);
             // An action that is not on record was not requested.
             if let Some(id) = if added.is_ok() { ends } else { begins } {
                 audit.presence.end(&id);
@@ -251,8 +251,8 @@ fn settle(store: &AuditStore, own: &ProcessPresence, who: &Who) -> Result<Vec<Un
     if runs.is_empty() {
         return Ok(Vec::new());
     }
-    // Processes create and lock their file during a turn, so no process is between the two steps now.
-    let turn = store.write_slot()?;
+    // Processes create and lock their file during a slot, so no process is between the two steps now.
+    let slot = store.write_slot()?;
     let mut gone = Vec::new();
     for name in runs {
         match store.try_lock(&name, How::Existing) {
@@ -266,7 +266,7 @@ fn settle(store: &AuditStore, own: &ProcessPresence, who: &Who) -> Result<Vec<Un
         open_of(&gone.iter().filter_map(|(name, _)| name.strip_prefix(store::PREFIX)).collect(), store)?;
     let mut unfinished = Vec::with_capacity(open.len());
     for head in open {
-        turn.add(&unknown(&head, who))?;
+        slot.add(&unknown(&head, who))?;
         unfinished.push(Unfinished { at: head.at, verb: head.verb.into(), name: head.name.into() });
     }
     for (name, _lock) in &gone {

@@ -69,7 +69,7 @@ pub struct AuditLog {
     actor: Actor,
     pub trusted_owners: TrustedOwners,
     /// Takes an event for each request and each result.
-    pub tell: Option<Box<dyn Fn(ExternalEvent) + Send + Sync>>,
+    pub send_event: Option<Box<dyn Fn(ExternalEvent) + Send + Sync>>,
     state: Mutex<LogState>,
 }
 
@@ -91,7 +91,7 @@ impl AuditLog {
     /// Does not open anything yet. Without a directory ([`directory`]), no action can be requested.
     pub fn new(directory: Option<PathBuf>, actor: Actor, server: ServerName) -> Self {
         let state = Mutex::new(LogState { server, ..LogState::default() });
-        Self { directory, actor, trusted_owners: TrustedOwners::default(), tell: None, state }
+        Self { directory, actor, trusted_owners: TrustedOwners::default(), send_event: None, state }
     }
 
     /// Actions that were requested by processes that ended before the result, each reported once.
@@ -162,8 +162,8 @@ impl AuditLog {
     }
 
     fn send_event(&self, kind: EventKind, severity: Severity, text: String, asked: &ActionRequest<'_>) {
-        if let Some(tell) = &self.tell {
-            tell(ExternalEvent { kind, severity, text, subject: Some(asked.target.subject) });
+        if let Some(send) = &self.send_event {
+            send(ExternalEvent { kind, severity, text, subject: Some(asked.target.subject) });
         }
     }
 }

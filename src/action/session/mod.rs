@@ -169,7 +169,7 @@ pub(super) async fn watch<R: ActionRecord>(
         let is_late = left(start, wait).is_zero();
         let mut remain = Vec::new();
         for one in pending {
-            let told = match rows.as_ref().map(|rows| one.done(rows)) {
+            let result = match rows.as_ref().map(|rows| one.done(rows)) {
                 Ok(Some(done)) => (Outcome::Done, done.to_owned()),
                 Ok(None) if is_late => {
                     let waited = duration(wait.as_secs_f64());
@@ -181,7 +181,7 @@ pub(super) async fn watch<R: ActionRecord>(
                 }
                 Err(why) => (Outcome::Uncertain, format!("the server accepted the request; then {why}")),
             };
-            recorder.told(one.asked, one.entry, told).await;
+            recorder.finish(one.asked, one.entry, result).await;
         }
         pending = remain;
         if !pending.is_empty() {

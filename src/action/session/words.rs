@@ -77,9 +77,9 @@ fn other_client(seen: &SessionTarget, now: &SignalAnswer) -> String {
 fn start_change(offset: FixedOffset, was: Option<Timestamp>, is: Option<Timestamp>) -> String {
     let both = |format| (was.map(|at| time(offset, at, format)), is.map(|at| time(offset, at, format)));
     let formats = [TIME, "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S%.6f"];
-    let told = formats.into_iter().map(both).find(|(was, is)| was != is);
+    let difference = formats.into_iter().map(both).find(|(was, is)| was != is);
     let word = |time: Option<String>| time.unwrap_or_else(|| "never".to_owned());
-    told.map_or_else(String::new, |(was, is)| format!("began {}, not {}", word(is), word(was)))
+    difference.map_or_else(String::new, |(was, is)| format!("began {}, not {}", word(is), word(was)))
 }
 
 fn time(offset: FixedOffset, at: Timestamp, format: &str) -> String {

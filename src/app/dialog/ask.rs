@@ -13,7 +13,7 @@ use crate::model::task::JobState;
 use crate::model::view::View;
 
 /// `U ends a lease; this is a session: K ends it`.
-fn why_not(look: &PlanContext<'_>, keymap: &KeyMap, command: CommandId, row: RowId) -> String {
+fn why_not(plan_context: &PlanContext<'_>, keymap: &KeyMap, command: CommandId, row: RowId) -> String {
     let key = |command: CommandId| {
         keymap.key(Action::Command(command)).map_or_else(|| "no key".to_owned(), |key| key.to_string())
     };
@@ -24,7 +24,7 @@ fn why_not(look: &PlanContext<'_>, keymap: &KeyMap, command: CommandId, row: Row
             ("a lock of a session", Some((CommandId::Terminate, "terminates that session")))
         }
         RowId::Prepared(_) | RowId::Lock(_, LockOwner::Prepared(_), ..) => ("a prepared transaction", None),
-        RowId::Task(..) if is_orphan(look, row) => {
+        RowId::Task(..) if is_orphan(plan_context, row) => {
             ("a task that lost its worker", Some((CommandId::Recover, "recovers it")))
         }
         RowId::Task(..) => ("a task", Some((CommandId::Recover, "recovers it"))),
@@ -37,9 +37,9 @@ fn why_not(look: &PlanContext<'_>, keymap: &KeyMap, command: CommandId, row: Row
 }
 
 /// A task whose worker no longer exists: there is no session to act on.
-fn is_orphan(look: &PlanContext<'_>, row: RowId) -> bool {
+fn is_orphan(plan_context: &PlanContext<'_>, row: RowId) -> bool {
     let RowId::Task(task, again) = row else { return false };
-    look.view.task(task, again).is_some_and(|row| row.state == JobState::Orphan)
+    plan_context.view.task(task, again).is_some_and(|row| row.state == JobState::Orphan)
 }
 
 impl Dialog {
@@ -48,7 +48,7 @@ impl Dialog {
     /// # Errors
     /// Why the key has no effect on such rows, in one line.
     pub(in crate::app) fn new(
-        look: &PlanContext<'_>,
+        plan_context: &PlanContext<'_>,
         keymap: &KeyMap,
         (command, pane): (CommandId, Pane),
         (rows, hidden): (Vec<RowId>, usize),
@@ -57,19 +57,20 @@ impl Dialog {
         let Some(first) = rows.first().copied() else {
             return Err("nothing selected".to_owned());
         };
-        let selected: Vec<_> = rows.iter().map(|row| subject::selected(look.view, *row)).collect();
-        let choice = (command.definition().choose)(look, &selected);
-        let (verb, mut chosen) = choice.ok_or_else(|| why_not(look, keymap, command, first))?;
+        let selected: Vec<_> = rows.iter().map(|row| subject::selected(plan_context.view, *row)).collect();
+        let choice = (command.definition().choose)(plan_context, &selected);
+        let (verb, mut chosen) = choice.ok_or_else(|| why_not(plan_context, keymap, command, first))?;
         let why = match &mut chosen {
             ChosenTargets::Sessions(ask) => {
                 // The holder of an awaited lock is a target because sessions wait for it.
                 ask.from_chains = matches!(pane, Pane::Chains | Pane::Locks);
                 ask.of_roots = matches!(pane, Pane::Chains | Pane::Findings);
-                (rows.len() == 1 && is_orphan(look, first)).then(|| why_not(look, keymap, command, first))
+                (rows.len() == 1 && is_orphan(plan_context, first))
+                    .then(|| why_not(plan_context, keymap, command, first))
             }
             ChosenTargets::Executions(search) => {
-                search.refresh(look);
-                search.why_nothing(look)
+                search.refresh(plan_context);
+                search.why_nothing(plan_context)
             }
             ChosenTargets::Known(known) => known.why_nothing(),
             ChosenTargets::Rows(_) => None,
@@ -93,8 +94,8 @@ impl Dialog {
     }
 
     /// Makes the plan again, which must then be shown before it can be confirmed.
-    pub(in crate::app) fn plan_again(&mut self, look: &PlanContext<'_>, revision: u64) {
-        self.plan = self.chosen.plan(look, self.plan.verb);
+    pub(in crate::app) fn plan_again(&mut self, plan_context: &PlanContext<'_>, revision: u64) {
+        self.plan = self.chosen.plan(plan_context, self.plan.verb);
         self.disarm(revision);
     }
 
@@ -127,13 +128,13 @@ pub fn here(app: &App) -> Vec<(Action, &'static str)> {
     let Some(row) = row.filter(|row| is_helped(row) && !is_event(row)) else { return Vec::new() };
     let id = subject::subject_of(&context, row).unwrap_or(row);
     let row = subject::selected(context.view, id);
-    let look = app.plan_context(context.view);
+    let plan_context = app.plan_context(context.view);
     let named = |command: CommandId| {
         let what = command.definition();
-        if ((read_only || is_refused) && !what.is_local) || !(what.applies)(&look, row) {
+        if ((read_only || is_refused) && !what.is_local) || !(what.applies)(&plan_context, row) {
             return None;
         }
-        let (verb, _) = (what.choose)(&look, &[row])?;
+        let (verb, _) = (what.choose)(&plan_context, &[row])?;
         let does = match (id, command) {
             (RowId::Awaited(_), CommandId::Terminate) => "terminate holder",
             (RowId::Awaited(_), CommandId::Cancel) => "cancel holder",

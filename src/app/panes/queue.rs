@@ -10,8 +10,8 @@ use crate::app::context::Context;
 use crate::app::detail::{ago, field, fields, last_error, of, session, state, words};
 use crate::app::line::{Line, Tone};
 use crate::model::Timestamp;
-use crate::model::takers::{WorkKind, WorkerTypes};
 use crate::model::work_queue::{Item, ItemRow, JobState};
+use crate::model::worker_types::{WorkKind, WorkerTypes};
 use crate::order::Order;
 use crate::text;
 

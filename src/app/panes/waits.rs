@@ -86,9 +86,9 @@ fn rows(context: &Context<'_>) -> Vec<Row> {
     if tables.is_empty() {
         return rows;
     }
-    let mut told: FxHashSet<LockTag> = seen.iter().map(|lock| lock.tag).collect();
+    let mut listed: FxHashSet<LockTag> = seen.iter().map(|lock| lock.tag).collect();
     for place in Row::all_of(tables.iter().map(|table| table.section.last_rows().len())) {
-        if Waits::get(context, place).is_some_and(|lock| told.insert(*lock.tag)) {
+        if Waits::get(context, place).is_some_and(|lock| listed.insert(*lock.tag)) {
             rows.push(place);
         }
     }

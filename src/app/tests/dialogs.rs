@@ -60,7 +60,7 @@ fn what_is_confirmed_is_asked_for_and_nothing_else() {
         let command = command(&effects).unwrap_or_else(|| panic!("{keys}: {effects:?} {:?}", app.notice));
         assert_eq!((command.verb, pids(command)), (verb, targets), "{keys}");
         assert!(app.dialog.is_none(), "{keys}");
-        assert_eq!(app.flights.len(), 1, "{keys}");
+        assert_eq!(app.pending_actions.len(), 1, "{keys}");
     }
 }
 
@@ -116,7 +116,7 @@ fn nothing_is_done_by_any_other_key() {
     ] {
         let mut app = app(sample::incident(0.0));
         assert_eq!(command(&slowly(&mut app, keys)), None, "{keys}");
-        assert!(app.flights.is_empty(), "{keys}");
+        assert!(app.pending_actions.is_empty(), "{keys}");
     }
 }
 
@@ -128,7 +128,7 @@ fn keys_before_the_first_frame_and_pastes_are_dropped() {
     app.update(Message::Paste("y".into()));
     seen(&mut app);
     app.update(Message::Paste("y\ny".into()));
-    assert!(app.dialog.is_some() && app.flights.is_empty());
+    assert!(app.dialog.is_some() && app.pending_actions.is_empty());
     assert!(command(&drive(&mut app, "y")).is_some());
     // A frame drawn before the question does not count, nor does one that had no room for it.
     let mut app = super::app(sample::incident(0.0));
@@ -286,9 +286,9 @@ fn without_a_connection_nothing_is_asked_for() {
     };
     arrive(&mut app, down);
     assert_eq!(slowly(&mut app, "y"), []);
-    assert!(app.flights.is_empty());
+    assert!(app.pending_actions.is_empty());
     assert_eq!(slowly(&mut app, "<esc>Ky"), []);
-    assert!(app.flights.is_empty());
+    assert!(app.pending_actions.is_empty());
 }
 
 #[test]

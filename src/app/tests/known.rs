@@ -54,7 +54,7 @@ fn a_root_is_expected_after_a_question_and_nothing_is_asked_of_the_server() {
             effects.contains(&Effect::Refresh)
                 && !effects.iter().any(|effect| matches!(effect, Effect::Order(_)))
         );
-        assert!(app.flights.is_empty() && app.dialog.is_none());
+        assert!(app.pending_actions.is_empty() && app.dialog.is_none());
     }
 }
 

@@ -169,11 +169,11 @@ fn who_goes_to_trouble_is_told_what_it_was() {
     use crate::model::finding::Severity;
     use crate::model::past::Trouble;
     let mut events = Events::default();
-    let draft = |kind, what| EventBody::new(sample::at(40.0), kind, Severity::Warning, what);
-    events.extend(sample::at(39.0), [draft(EventKind::RootBegun, "an older root")]);
+    let body = |kind, what| EventBody::new(sample::at(40.0), kind, Severity::Warning, what);
+    events.extend(sample::at(39.0), [body(EventKind::RootBegun, "an older root")]);
     let (first, second) =
-        (draft(EventKind::RootBegun, "4312 began"), draft(EventKind::TaskOrphaned, "an orphan"));
-    events.extend(sample::at(40.0), [draft(EventKind::ActionAsked, "asked"), first, second]);
+        (body(EventKind::RootBegun, "4312 began"), body(EventKind::TaskOrphaned, "an orphan"));
+    events.extend(sample::at(40.0), [body(EventKind::ActionAsked, "asked"), first, second]);
     let to = |key, trouble| {
         let mut app = keeping();
         let past = look(40);
@@ -203,8 +203,8 @@ fn an_event_leads_to_its_moment_and_there_to_its_row() {
     let mut app = keeping();
     let mut events = Events::default();
     let backend = app.context().unwrap().backend(4312).unwrap().id();
-    let draft = EventBody::new(sample::at(40.0), EventKind::RootBegun, Severity::Warning, "began");
-    events.extend(sample::at(40.0), [EventBody { subject: Some(Subject::Backend(backend)), ..draft }]);
+    let body = EventBody::new(sample::at(40.0), EventKind::RootBegun, Severity::Warning, "began");
+    events.extend(sample::at(40.0), [EventBody { subject: Some(Subject::Backend(backend)), ..body }]);
     let events = Arc::new(events);
     let with_events = |view: &View| View { events: Arc::clone(&events), ..view.clone() };
     let newest = with_events(app.view.as_ref().unwrap());

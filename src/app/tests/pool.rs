@@ -45,7 +45,7 @@ fn a_question_is_over_when_another_client_has_the_backend() {
             let over = over(&app).to_owned();
             assert!(over.starts_with(&pid.to_string()) && over.ends_with(words), "{keys}: {over}");
             assert_eq!(drive(&mut app, "y<enter>"), [], "{keys}: {words}");
-            assert!(app.flights.is_empty());
+            assert!(app.pending_actions.is_empty());
         }
     }
 }

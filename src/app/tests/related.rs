@@ -1,14 +1,14 @@
 use super::*;
 use crate::app::panes::RowId;
-use crate::feed::digest::ViewBuilder;
+use crate::feed::view_builder::ViewBuilder;
 use crate::model::lock_name::LockNames;
 use crate::model::thresholds::Thresholds;
 
 fn fed(looks: impl IntoIterator<Item = Builder>) -> App {
     let mut app = App::new(AppSettings::default(), 1.0);
-    let mut digest = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
+    let mut view_builder = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
     for look in looks {
-        arrive(&mut app, View::clone(&digest.snapshot_taken(look.snapshot())));
+        arrive(&mut app, View::clone(&view_builder.snapshot_taken(look.snapshot())));
     }
     app
 }

@@ -10,13 +10,13 @@ fn result(name: &str, outcome: Outcome, detail: &str) -> TargetResult {
 fn a_report_is_told_and_bad_news_stays_until_somebody_has_seen_it() {
     let mut app = app(sample::incident(0.0));
     slowly(&mut app, "Ky");
-    let number = app.flights[0].number;
+    let number = app.pending_actions[0].number;
     app.update(Message::Answer(ExecutorReply::Progress(number, 0)));
     let results = vec![result("4312 app@web-3", Outcome::Changed, "its transaction has ended")];
     let report = ActionReport { number, verb: Verb::Terminate, results, notes: Vec::new() };
     let update = app.update(Message::Answer(ExecutorReply::Reported(Arc::new(report))));
     assert_eq!(update.effects, [Effect::Refresh]);
-    assert!(app.flights.is_empty());
+    assert!(app.pending_actions.is_empty());
     for _ in 0..20 {
         app.update(Message::Tick(0.5));
     }
@@ -40,8 +40,12 @@ fn the_view_does_not_follow_what_is_done_with_out_of_sight() {
         let orphan = app.pane(Pane::Tasks).selected;
         slowly(&mut app, "Ey");
         let results = vec![result("nightly", outcome, "")];
-        let report =
-            ActionReport { number: app.flights[0].number, verb: Verb::Disable, results, notes: Vec::new() };
+        let report = ActionReport {
+            number: app.pending_actions[0].number,
+            verb: Verb::Disable,
+            results,
+            notes: Vec::new(),
+        };
         app.update(Message::Answer(ExecutorReply::Reported(Arc::new(report))));
         let mut later = sample::jobs(1.0);
         later.executions.retain(|row| row.worker.as_deref() != Some("worker-7"));
@@ -58,8 +62,12 @@ fn the_same_key_acts_on_no_other_where_there_is_no_more_to_do() {
     let orphan = app.pane(Pane::Tasks).selected;
     slowly(&mut app, "Ey");
     let results = vec![result("nightly", Outcome::Done, "")];
-    let report =
-        ActionReport { number: app.flights[0].number, verb: Verb::Disable, results, notes: Vec::new() };
+    let report = ActionReport {
+        number: app.pending_actions[0].number,
+        verb: Verb::Disable,
+        results,
+        notes: Vec::new(),
+    };
     app.update(Message::Answer(ExecutorReply::Reported(Arc::new(report))));
     let mut later = sample::jobs(1.0);
     later.executions.retain(|row| row.worker.as_deref() != Some("worker-7"));
@@ -82,8 +90,12 @@ fn what_was_selected_since_is_not_done_with() {
         slowly(&mut app, "Ey");
         drive(&mut app, keys);
         let results = vec![result("nightly", Outcome::Done, "")];
-        let report =
-            ActionReport { number: app.flights[0].number, verb: Verb::Disable, results, notes: Vec::new() };
+        let report = ActionReport {
+            number: app.pending_actions[0].number,
+            verb: Verb::Disable,
+            results,
+            notes: Vec::new(),
+        };
         app.update(Message::Answer(ExecutorReply::Reported(Arc::new(report))));
         assert_eq!(app.pane(Pane::Tasks).is_done(), is_done, "{keys:?}");
         // The state ends after some time.

@@ -21,7 +21,7 @@ fn an_acting_key_asks_for_a_row_and_acts_on_nothing() {
             assert_eq!(drive(&mut app, key), [], "{keys}{key}");
             assert_eq!(notice(&app), "select a row first", "{keys}{key}");
             assert_eq!(slowly(&mut app, "y"), [], "{keys}{key}");
-            assert!(app.dialog.is_none() && app.flights.is_empty());
+            assert!(app.dialog.is_none() && app.pending_actions.is_empty());
         }
     }
 }

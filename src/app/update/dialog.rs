@@ -80,10 +80,10 @@ impl App {
     fn is_done_with(&self, command: CommandId, rows: &[RowId]) -> bool {
         let state = self.pane(self.focus);
         let Some((view, row)) = self.view.as_deref().zip(rows.first()) else { return false };
-        let look = self.plan_context(view);
+        let plan_context = self.plan_context(view);
         state.marks.is_empty()
             && state.is_done()
-            && !(command.definition().applies)(&look, subject::selected(view, *row))
+            && !(command.definition().applies)(&plan_context, subject::selected(view, *row))
     }
 
     /// Asks about the subject of the open page, regardless of marks.
@@ -96,9 +96,10 @@ impl App {
 
     fn ask(&mut self, command: CommandId, pane: Pane, rows: Vec<RowId>, hidden: usize) -> Update {
         let Some(seen) = self.view.clone() else { return Update::none() };
-        let look = self.plan_context(&seen);
+        let plan_context = self.plan_context(&seen);
         let asked = (command, pane);
-        let dialog = Dialog::new(&look, &self.settings.keymap, asked, (rows, hidden), Arc::clone(&seen));
+        let dialog =
+            Dialog::new(&plan_context, &self.settings.keymap, asked, (rows, hidden), Arc::clone(&seen));
         let mut dialog = match dialog {
             Ok(dialog) => dialog,
             Err(why) => return self.insist(why),
@@ -156,19 +157,22 @@ impl App {
         if view.target != dialog.seen.target {
             return self.insist("another server is shown now: nothing was done");
         }
-        let look = self.plan_context(&view);
+        let plan_context = self.plan_context(&view);
         let plan = match &mut dialog.chosen {
             ChosenTargets::Executions(search) => {
-                search.refresh(&look);
-                search.plan(&look)
+                search.refresh(&plan_context);
+                search.plan(&plan_context)
             }
             ChosenTargets::Rows(rows) if matches!(rows.first(), Some(RowId::Lease(_))) => {
-                let refreshed = dialog.plan.refreshed(&look);
-                renewed(&refreshed, || dialog.chosen.plan(&look, dialog.plan.verb)).unwrap_or(refreshed)
+                let refreshed = dialog.plan.refreshed(&plan_context);
+                renewed(&refreshed, || dialog.chosen.plan(&plan_context, dialog.plan.verb))
+                    .unwrap_or(refreshed)
             }
-            ChosenTargets::Sessions(ask) => plan::with_offers(dialog.plan.refreshed(&look), &look, ask),
+            ChosenTargets::Sessions(ask) => {
+                plan::with_offers(dialog.plan.refreshed(&plan_context), &plan_context, ask)
+            }
             ChosenTargets::Known(_) => dialog.plan.clone(),
-            ChosenTargets::Rows(_) => dialog.plan.refreshed(&look),
+            ChosenTargets::Rows(_) => dialog.plan.refreshed(&plan_context),
         };
         dialog.replan(plan, self.next_number());
         let was_over = dialog.over.is_some();
@@ -252,7 +256,15 @@ impl App {
         }
         self.unmark(pane, &rows);
         let selections = self.pane(pane).selections;
-        self.flights.push(PendingAction { number, verb: plan.verb, count, done: 0, pane, rows, selections });
+        self.pending_actions.push(PendingAction {
+            number,
+            verb: plan.verb,
+            count,
+            done: 0,
+            pane,
+            rows,
+            selections,
+        });
         Update::effect(Effect::Order(Order::Act(Arc::new(command))))
     }
 
@@ -282,10 +294,10 @@ impl App {
     }
 
     pub(super) fn progress(&mut self, number: u64, done: usize) -> Update {
-        let Some(flight) = self.flights.iter_mut().find(|flight| flight.number == number) else {
+        let Some(pending) = self.pending_actions.iter_mut().find(|pending| pending.number == number) else {
             return Update::none();
         };
-        flight.done = done;
+        pending.done = done;
         Update::redraw()
     }
 
@@ -301,10 +313,10 @@ impl App {
             let old = self.terminated.len().saturating_sub(TERMINATED);
             self.terminated.drain(..old);
         }
-        if let Some(at) = self.flights.iter().position(|flight| flight.number == report.number) {
-            let flight = self.flights.remove(at);
+        if let Some(at) = self.pending_actions.iter().position(|pending| pending.number == report.number) {
+            let pending = self.pending_actions.remove(at);
             if well {
-                self.pane_mut(flight.pane).done_with(&flight.rows, flight.selections);
+                self.pane_mut(pending.pane).done_with(&pending.rows, pending.selections);
             }
         }
         if well {

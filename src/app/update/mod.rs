@@ -214,7 +214,7 @@ impl App {
 
     /// Whether a question is open or a confirmed action is still running.
     pub fn is_asking(&self) -> bool {
-        self.dialog.is_some() || !self.flights.is_empty()
+        self.dialog.is_some() || !self.pending_actions.is_empty()
     }
 
     /// Shows a notice that stays until a key is pressed.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use pg_connect::conninfo::ConnInfo;
 
 use super::super::settings::CliSettings;
-use super::{Failure, look};
+use super::{Failure, configured};
 use crate::cli::args::CheckArgs;
 use crate::feed::once::{OnceError, snapshots};
 use crate::pg::poll::{self, OpenError};
@@ -45,9 +45,10 @@ async fn take(settings: &CliSettings, arguments: &CheckArgs) -> CheckReport {
     let Some(info) = settings.conninfo.as_ref() else {
         return CheckReport::of_failure(Status::Unknown, "no server to connect to".to_owned());
     };
-    let limits = poll::PollLimits { adapter_parts: measured_parts(), ..look::limits(settings) };
-    let with = (limits, settings.config.thresholds.clone(), look::lock_names(settings).without_statements());
-    let looked = snapshots(info, with, look::redis(settings), (arguments.looks, arguments.every));
+    let limits = poll::PollLimits { adapter_parts: measured_parts(), ..configured::limits(settings) };
+    let with =
+        (limits, settings.config.thresholds.clone(), configured::lock_names(settings).without_statements());
+    let looked = snapshots(info, with, configured::redis(settings), (arguments.looks, arguments.every));
     match Box::pin(looked).await {
         Ok((views, connect)) => {
             let limits = CheckLimits {

@@ -8,7 +8,7 @@ use locktop_base::file::{Folder, How};
 use pg_connect::conninfo::ConnInfo;
 use tokio::sync::watch;
 
-use super::{Failure, ask_again, env, look, report_waiting};
+use super::{Failure, ask_again, configured, env, report_waiting};
 use crate::action::Executor;
 use crate::action::audit::directory;
 use crate::app::App;
@@ -23,7 +23,7 @@ use crate::feed::history::{self, History};
 use crate::feed::learn::{self, Learned, Learner, Way};
 use crate::feed::live::{self, Live, PollControl};
 use crate::feed::record::redact::Redaction;
-use crate::feed::spare::{ActionConnections, StandbyConnection, leave};
+use crate::feed::standby::{ActionConnections, StandbyConnection, leave};
 use crate::model::event::{EventKind, ExternalEvent};
 use crate::model::finding::Severity;
 use crate::model::lock_name::LockNames;
@@ -75,7 +75,7 @@ pub(super) async fn show(
     target: String,
     demo: Option<Demo>,
 ) -> Result<u8, Failure> {
-    let theme = look::theme(settings);
+    let theme = configured::theme(settings);
     // A demo neither restores nor saves the layout.
     let remembers = settings.config.remember && demo.is_none();
     let about = about(settings, &target);
@@ -95,9 +95,9 @@ pub(super) async fn show(
     let (shown, refresh) = (control.showing(), Arc::clone(&control.refresh));
     let expect = control.expecting(Arc::clone(&app.expected));
     let expected = expect.subscribe();
-    let (spare, executor) = acting(settings, &info, &live, &views);
-    let way = spare.as_ref().map_or(Way::Own, |spare| Way::Spare(Arc::clone(spare)));
-    let learning = tokio::spawn(learn(look::learner(settings, &info), way, names_in));
+    let (standby, executor) = acting(settings, &info, &live, &views);
+    let way = standby.as_ref().map_or(Way::Own, |standby| Way::Standby(Arc::clone(standby)));
+    let learning = tokio::spawn(learn(configured::learner(settings, &info), way, names_in));
     let (last, poll, notes) = (views.clone(), live.line(), live.event_sender());
     let feed = tokio::spawn(feed(live, control, views_in, views.clone()));
     let source = DashboardSource {
@@ -144,9 +144,9 @@ pub(super) async fn show(
     learning.abort();
     let _ = learning.await;
     let (last, poll) = (last.borrow().clone(), poll.borrow().clone());
-    leave(&last, poll, spare.as_deref()).await;
+    leave(&last, poll, standby.as_deref()).await;
     feed.abort();
-    drop(spare);
+    drop(standby);
     status(exit?)
 }
 
@@ -156,14 +156,14 @@ fn history(settings: &CliSettings, live: &mut Live) -> Result<Option<History>, F
     if !limits.keep() {
         return Ok(None);
     }
-    let (look_sender, history) =
+    let (history_sender, history) =
         history::start(limits, TargetId::default(), settings.config.thresholds.clone())
             .map_err(|error| Failure::Other(format!("no thread to keep snapshots: {error}")))?;
-    live.send_history_to(look_sender);
+    live.send_history_to(history_sender);
     Ok(Some(history))
 }
 
-/// The spare connection and the executor of actions. The connection is opened at the start, because none may be free later.
+/// The standby connection and the executor of actions. The connection is opened at the start, because none may be free later.
 /// `None` if read-only.
 fn acting(
     settings: &CliSettings,
@@ -174,13 +174,13 @@ fn acting(
     if settings.read_only {
         return (None, None);
     }
-    let spare = Arc::new(StandbyConnection::keep(info.clone(), PollLimits::default(), views.clone()));
-    tokio::spawn(look::report_unfinished(info.clone(), live.event_sender()));
-    let lines = ActionConnections { spare: Arc::clone(&spare), poll: live.line() };
-    let mut log = look::audit_log(info, look::actor(info), settings.trusted_owners.clone());
+    let standby = Arc::new(StandbyConnection::keep(info.clone(), PollLimits::default(), views.clone()));
+    tokio::spawn(configured::report_unfinished(info.clone(), live.event_sender()));
+    let lines = ActionConnections { standby: Arc::clone(&standby), poll: live.line() };
+    let mut log = configured::audit_log(info, configured::actor(info), settings.trusted_owners.clone());
     let events = live.event_sender();
-    log.tell = Some(Box::new(move |told| events.send(told)));
-    (Some(spare), Some(Executor::start(lines, log, look::executor(settings, info))))
+    log.send_event = Some(Box::new(move |event| events.send(event)));
+    (Some(standby), Some(Executor::start(lines, log, configured::executor(settings, info))))
 }
 
 async fn learn(learner: Learner, way: Way, names_in: watch::Sender<Learned>) {
@@ -233,7 +233,7 @@ pub(super) fn app(settings: &CliSettings, target: String, note: Option<String>) 
     let mut app = App::new(
         crate::app::AppSettings {
             target,
-            keymap: look::keymap(&settings.config)?,
+            keymap: configured::keymap(&settings.config)?,
             zone: clock::offset().into(),
             note,
             read_only: settings.read_only,
@@ -263,7 +263,7 @@ pub(super) async fn connect(
 ) -> Result<(Live, ConnInfo), Failure> {
     // With hidden names, no names are learned.
     let shows_names = !redaction.is_some_and(Redaction::hides_names);
-    let mut limits = look::limits(settings);
+    let mut limits = configured::limits(settings);
     if redaction.is_some() {
         // No screen waits for it, and a snapshot stored without its names never gets them.
         limits.name_timeout = NAMES;
@@ -271,12 +271,12 @@ pub(super) async fn connect(
     let feed = live::FeedSettings {
         limits,
         thresholds: settings.config.thresholds.clone(),
-        lock_names: if shows_names { look::lock_names(settings) } else { LockNames::default() },
+        lock_names: if shows_names { configured::lock_names(settings) } else { LockNames::default() },
         learned: shows_names.then_some(names),
         server_load: Some(settings.config.server_load),
         redaction,
         // Redis is watched in parallel to the poll. The watch ends when its receiver is dropped.
-        redis: look::redis(settings)
+        redis: configured::redis(settings)
             .filter(|_| shows_names)
             .map(|(servers, options)| watch_redis(servers, options).0),
         ..live::FeedSettings::default()

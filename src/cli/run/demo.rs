@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::{Failure, dashboard, env, look};
+use super::{Failure, configured, dashboard, env};
 use crate::cli::settings::CliSettings;
 use crate::cli::{DemoArgs, Goal, ScenarioName, SnapshotFormat};
 use crate::clock;
@@ -182,7 +182,11 @@ fn language(arguments: &DemoArgs) -> Language {
 }
 
 fn of_locale(env: &dyn Fn(&str) -> Option<String>) -> Language {
-    if look::locale("LC_MESSAGES", env).starts_with("zh") { Language::Chinese } else { Language::English }
+    if configured::locale("LC_MESSAGES", env).starts_with("zh") {
+        Language::Chinese
+    } else {
+        Language::English
+    }
 }
 
 fn recipe(arguments: &DemoArgs) -> Result<Option<String>, Failure> {

@@ -2,10 +2,10 @@
 
 mod adapters;
 mod check;
+mod configured;
 mod dashboard;
 mod demo;
 mod lock;
-mod look;
 mod record;
 mod recover;
 mod replay;
@@ -204,7 +204,7 @@ fn config(cli: &Cli, command: &ConfigCommand, out: &mut dyn Write) -> Result<(),
         ConfigCommand::Check { file } => {
             let said = output::check_config(file.clone(), &location()?, &|config| {
                 config::adapter::adapters(&config.adapters, config.path.as_deref())?;
-                Ok(look::taken_keys(config, &look::keymap(config)?))
+                Ok(configured::taken_keys(config, &configured::keymap(config)?))
             })?;
             writeln!(out, "{said}")?;
         }

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::super::recording::{Amount, RecordArgs};
 use super::super::settings::CliSettings;
 use super::snapshot::Polling;
-use super::{Failure, dashboard, look, status_line};
+use super::{Failure, configured, dashboard, status_line};
 use crate::clock;
 use crate::feed::learn::Learned;
 use crate::feed::record::names::HIDDEN;
@@ -46,24 +46,24 @@ pub(super) async fn run(mut settings: CliSettings, wanted: &RecordArgs) -> Resul
     let options =
         Options { place, sync: wanted.sync, rotation: rotation(wanted), about, on_trouble: wanted.around() };
     // Before connecting, since it can fail.
-    let (look_sender, writing) = record::start(options, Box::new(status_line))?;
+    let (history_sender, writing) = record::start(options, Box::new(status_line))?;
     let (names_in, names) = watch::channel(Learned::default());
     let (mut live, info) = match dashboard::connect(&settings, info, names, Some(redaction)).await {
         Ok(connected) => connected,
         Err(failure) => {
             // Without snapshots the writer leaves the file unchanged.
-            drop(look_sender);
+            drop(history_sender);
             let _ = tokio::task::spawn_blocking(move || writing.join()).await;
             return Err(failure);
         }
     };
-    live.send_history_to(look_sender);
+    live.send_history_to(history_sender);
     let file = file_for_a_person(&wanted.place);
     if let Some(file) = file {
         let every = crate::text::duration(interval.as_secs_f64());
         status_line(&format!("recording {} every {every} to {}; Ctrl-C ends it", name, file.display()));
     }
-    let polling = Polling::start(live, look::learner(&settings, &info), interval, names_in);
+    let polling = Polling::start(live, configured::learner(&settings, &info), interval, names_in);
     let mut views = polling.views.clone();
     let ending = ending()?;
     let ended = tokio::select! {

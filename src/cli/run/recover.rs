@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use super::super::args::SnapshotFormat;
 use super::super::password as confirm;
 use super::super::settings::CliSettings;
-use super::{Failure, look, open_any, status_line};
+use super::{Failure, configured, open_any, status_line};
 use crate::action::Actor;
 use crate::action::audit::{AuditError, AuditLog};
 use crate::action::recover::execute_recorded;
@@ -42,7 +42,7 @@ pub(super) async fn run(settings: CliSettings, arguments: &RecoverArgs) -> Resul
         return output.end(&[], 0);
     }
     let actor = Actor::of_process("locktop recover", info.user());
-    let log = look::audit_log(&info, actor.clone(), trusted_owners);
+    let log = configured::audit_log(&info, actor.clone(), trusted_owners);
     if plan.acts().count() > 0 {
         open_record(&log).await?;
         if !arguments.yes && !output.is_confirmed()? {
@@ -51,8 +51,8 @@ pub(super) async fn run(settings: CliSettings, arguments: &RecoverArgs) -> Resul
         }
     }
     let order = Order { actor, reason: arguments.reason.clone(), wait: arguments.wait };
-    let told = |result: &RecoveryResult| output.result(result);
-    let results = execute_recorded(client, schema, (&plan, &targets), &order, &log, told).await;
+    let report = |result: &RecoveryResult| output.result(result);
+    let results = execute_recorded(client, schema, (&plan, &targets), &order, &log, report).await;
     let all = results.iter().all(|result| result.outcome.is_settled());
     output.end(&results, u8::from(!all))
 }
@@ -69,9 +69,9 @@ async fn published(
         settings.config.tables.insert(table, place);
     }
     let view = super::snapshot::take(&settings, info).await?;
-    let look = PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] };
+    let plan_context = PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] };
     let grace = settings.config.thresholds.orphan_grace;
-    let plan = published_plan(&look, arguments.schema.as_str(), &request(arguments), grace);
+    let plan = published_plan(&plan_context, arguments.schema.as_str(), &request(arguments), grace);
     plan.ok_or_else(|| {
         Failure::Other(format!("the task tables of the schema {} cannot be read", arguments.schema.quoted()))
     })
@@ -154,7 +154,7 @@ impl RecoveryOutput<'_> {
     }
 
     fn is_ascii(&self) -> bool {
-        look::is_ascii(self.settings)
+        configured::is_ascii(self.settings)
     }
 
     /// Asks on the terminal, and shows the plan there if standard output is not a terminal.

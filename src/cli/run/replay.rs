@@ -5,17 +5,17 @@ use std::sync::Arc;
 use locktop_base::file::{self, How};
 use tokio::sync::watch;
 
-use super::{Failure, dashboard, look, status_line};
+use super::{Failure, configured, dashboard, status_line};
 use crate::app::print::tree;
 use crate::app::time;
 use crate::cli::recording::{CutArgs, Export, ReplayArgs, ReportArgs, ReportFormat, ThresholdSource};
 use crate::cli::settings::CliSettings;
-use crate::feed::digest::{Recount, ViewBuilder};
 use crate::feed::record::names::HIDDEN;
 use crate::feed::record::redact::Redaction;
 use crate::feed::record::{Options, Recorder};
 use crate::feed::replay::{self, Recording, ReplayError};
 use crate::feed::report;
+use crate::feed::view_builder::{Recount, ViewBuilder};
 use crate::model::lock_name::LockNames;
 use crate::model::past::{Observation, TimeStep};
 use crate::model::thresholds::Thresholds;
@@ -75,7 +75,7 @@ async fn show(
     wanted: &ReplayArgs,
 ) -> Result<u8, Failure> {
     signals::end_the_screens();
-    let theme = look::theme(settings);
+    let theme = configured::theme(settings);
     let mut app = dashboard::app(settings, name, Some("replay".to_owned()))?;
     app.settings.zone = zone;
     app.replay_at(wanted.speed);
@@ -210,7 +210,7 @@ pub(super) fn cut(wanted: &CutArgs) -> Result<u8, Failure> {
             about.thresholds.expected.clear();
         }
     }
-    let mut tape = Recorder::open(Options::new_file(&wanted.output, about))?;
+    let mut recorder = Recorder::open(Options::new_file(&wanted.output, about))?;
     let mut recount = Recount::new(recording.refresh());
     let wanted = places.len() as u64;
     for place in places {
@@ -225,10 +225,10 @@ pub(super) fn cut(wanted: &CutArgs) -> Result<u8, Failure> {
             let blame = recount.count(&view);
             view = Arc::new(View { blame, ..View::clone(&view) });
         }
-        tape.write(&Observation { view, past, notes })?;
+        recorder.write(&Observation { view, past, notes })?;
     }
-    let (written, losses) = (tape.snapshots(), tape.losses());
-    tape.end()?;
+    let (written, losses) = (recorder.snapshots(), recorder.losses());
+    recorder.end()?;
     if let Some(losses) = losses {
         status_line(&losses);
     }

@@ -7,14 +7,14 @@ use rustix::event::{PollFd, PollFlags, poll};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::{Failure, ask_again, dashboard, look, open_any, report_waiting};
+use super::{Failure, ask_again, configured, dashboard, open_any, report_waiting};
 use crate::app::print;
 use crate::cli::args::{LockOfArgs, SnapshotArgs, SnapshotFormat};
 use crate::cli::settings::CliSettings;
 use crate::feed::learn::{self, Learned, Learner, Way};
 use crate::feed::live::{Live, PollControl};
 use crate::feed::once::{OnceError, once_learning};
-use crate::feed::spare::{ActionConnection, leave};
+use crate::feed::standby::{ActionConnection, leave};
 use crate::model::statement::{LONGEST, StatementPiece, statements};
 use crate::model::view::{ConnectionState, View};
 use crate::pg::lock_of::places;
@@ -46,7 +46,7 @@ pub(super) async fn run(settings: CliSettings, arguments: &SnapshotArgs) -> Resu
 /// Renders the table. ASCII only if requested, or for a terminal without UTF-8.
 fn table(settings: &CliSettings, view: &View, columns: Option<usize>) -> Option<String> {
     let table = print::render(view, columns)?;
-    if settings.ascii || (io::stdout().is_terminal() && look::is_ascii(settings)) {
+    if settings.ascii || (io::stdout().is_terminal() && configured::is_ascii(settings)) {
         return Some(table.lines().map(text::ascii).collect::<Vec<_>>().join("\n"));
     }
     Some(table)
@@ -71,9 +71,9 @@ pub(super) fn columns(asked: Option<u16>) -> Option<usize> {
 pub(super) async fn take(settings: &CliSettings, mut info: ConnInfo) -> Result<Arc<View>, Failure> {
     let mut said = String::new();
     loop {
-        let learner = look::learner(settings, &info);
-        let (limits, thresholds) = (look::limits(settings), settings.config.thresholds.clone());
-        let taken = once_learning(&info, limits, thresholds, learner, look::redis(settings));
+        let learner = configured::learner(settings, &info);
+        let (limits, thresholds) = (configured::limits(settings), settings.config.thresholds.clone());
+        let taken = once_learning(&info, limits, thresholds, learner, configured::redis(settings));
         let error = match Box::pin(taken).await {
             Ok(view) => return Ok(view),
             Err(error) => error,
@@ -114,7 +114,7 @@ async fn watch(
 ) -> Result<u8, Failure> {
     let (names_in, names) = watch::channel(Learned::default());
     let (live, info) = dashboard::connect(settings, info, names, None).await?;
-    let polling = Polling::start(live, look::learner(settings, &info), interval, names_in);
+    let polling = Polling::start(live, configured::learner(settings, &info), interval, names_in);
     let mut views = polling.views.clone();
     let ending = ending()?;
     let ended = tokio::select! {

@@ -29,7 +29,7 @@ pub(super) async fn run(settings: CliSettings, arguments: &WorkerArgs) -> Result
         worker: arguments.id.clone(),
         systemd: Systemd::of(env),
     };
-    let (quit, told) = watch::channel(false);
+    let (quit, quitting) = watch::channel(false);
     let mut ends = ends(quit, arguments.exit_with_stdin)?;
     loop {
         let work = Builtin::new(info.clone(), &arguments.id)
@@ -41,7 +41,7 @@ pub(super) async fn run(settings: CliSettings, arguments: &WorkerArgs) -> Result
             report: log.report(),
             ..options(info.clone(), arguments)
         };
-        let working = beating(&log.systemd, worker::run(options, work, told.clone()));
+        let working = beating(&log.systemd, worker::run(options, work, quitting.clone()));
         let outcome = tokio::select! {
             outcome = working => outcome,
             // Running work is left as it is: the exit of the process ends its sessions, which releases their locks.

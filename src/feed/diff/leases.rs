@@ -18,19 +18,19 @@ pub(super) fn compare(change: &SnapshotChange<'_>) -> Vec<EventBody> {
     let was_read = sources(before.snapshot);
     let is_read = sources(change.after.snapshot);
     let mut known: FxHashMap<LeaseId, &LeaseRow> = old.iter().map(|row| (row.id, row)).collect();
-    let mut drafts = Vec::new();
+    let mut bodies = Vec::new();
     for row in new {
         match known.remove(&row.id) {
-            Some(old) => drafts.extend(changed(change, old, row)),
+            Some(old) => bodies.extend(changed(change, old, row)),
             // Rows that existed before the table was first read are not events.
-            None if is_held(row) && was_read.contains(&row.source) => drafts.push(taken(change, row)),
+            None if is_held(row) && was_read.contains(&row.source) => bodies.push(taken(change, row)),
             None => {}
         }
     }
     let gone = old.iter().filter(|row| known.contains_key(&row.id));
     let gone = gone.filter(|row| is_held(row) && is_read.contains(&row.source));
-    drafts.extend(gone.map(|row| ended(change, row)));
-    drafts
+    bodies.extend(gone.map(|row| ended(change, row)));
+    bodies
 }
 
 /// The sources that were read completely: a row missing there does not exist.
@@ -59,8 +59,8 @@ fn token(row: &LeaseRow) -> String {
 fn event_body(row: &LeaseRow, at: Timestamp, kind: EventKind, (what, more): (&str, String)) -> EventBody {
     let severity = if kind == EventKind::LeaseExpired { Severity::Warning } else { Severity::Info };
     let who = harmless(&format!("lease {} in {}", row.name, row.source));
-    let draft = of(who, what, at, kind, severity);
-    EventBody { more: harmless(&more), subject: Some(Subject::Lease(row.id)), ..draft }
+    let body = of(who, what, at, kind, severity);
+    EventBody { more: harmless(&more), subject: Some(Subject::Lease(row.id)), ..body }
 }
 
 fn taken(change: &SnapshotChange<'_>, row: &LeaseRow) -> EventBody {

@@ -79,37 +79,37 @@ pub(super) struct Diff {
 
 impl Diff {
     pub(super) fn compare(&mut self, change: &SnapshotChange<'_>) -> Vec<EventBody> {
-        let mut drafts = of_server(change);
+        let mut bodies = of_server(change);
         if change.has_locks() {
             // At the same time, an effect follows its cause.
-            drafts.extend(self.roots.compare(change));
-            drafts.extend(self.waits.compare(change));
-            drafts.extend(self.cycles.look(change));
+            bodies.extend(self.roots.compare(change));
+            bodies.extend(self.waits.compare(change));
+            bodies.extend(self.cycles.compare(change));
         }
-        drafts.extend(self.cycles.deadlocks(change));
-        drafts.extend(self.tasks.compare(change));
-        drafts.extend(leases::compare(change));
-        drafts.extend(tasks::compare_items(change));
-        arrange(&mut drafts);
-        drafts
+        bodies.extend(self.cycles.deadlocks(change));
+        bodies.extend(self.tasks.compare(change));
+        bodies.extend(leases::compare(change));
+        bodies.extend(tasks::compare_items(change));
+        arrange(&mut bodies);
+        bodies
     }
 }
 
 /// Sorts by time. Events that are shown as one line are adjacent, at the time of the first.
-fn arrange(drafts: &mut [EventBody]) {
-    if drafts.len() < 2 {
+fn arrange(bodies: &mut [EventBody]) {
+    if bodies.len() < 2 {
         return;
     }
-    let key = |draft: &EventBody| (draft.kind, draft.severity, Text::clone(&draft.what));
+    let key = |body: &EventBody| (body.kind, body.severity, Text::clone(&body.what));
     let mut groups: FxHashMap<_, (Timestamp, usize, usize)> = FxHashMap::default();
-    for (place, draft) in drafts.iter().enumerate().filter(|(_, draft)| !draft.who.is_empty()) {
-        let group = groups.entry(key(draft)).or_insert((draft.at, place, 0));
-        *group = (group.0.min(draft.at), group.1, group.2 + 1);
+    for (place, body) in bodies.iter().enumerate().filter(|(_, body)| !body.who.is_empty()) {
+        let group = groups.entry(key(body)).or_insert((body.at, place, 0));
+        *group = (group.0.min(body.at), group.1, group.2 + 1);
     }
     groups.retain(|_, (_, _, count)| *count > event::FEW);
-    drafts.order_by_cached_key(|draft| {
-        let group = groups.get(&key(draft)).filter(|_| !draft.who.is_empty());
-        group.map_or((draft.at, 0, draft.at), |(first, place, _)| (*first, 1 + place, draft.at))
+    bodies.order_by_cached_key(|body| {
+        let group = groups.get(&key(body)).filter(|_| !body.who.is_empty());
+        group.map_or((body.at, 0, body.at), |(first, place, _)| (*first, 1 + place, body.at))
     });
 }
 
@@ -126,22 +126,22 @@ fn seconds(from: Timestamp, to: Timestamp) -> f64 {
 
 fn of_server(change: &SnapshotChange<'_>) -> Vec<EventBody> {
     let Some(before) = change.before else { return vec![first(change)] };
-    let mut drafts = Vec::new();
+    let mut bodies = Vec::new();
     if change.was_down {
         let length = Length::AtMost(seconds(before.snapshot.taken_at, change.now()));
-        drafts.push(EventBody {
+        bodies.push(EventBody {
             length: Some(length),
             ..info(change, EventKind::LinkBack, "the server answers again")
         });
     }
-    drafts.extend(same_server(change, before));
-    drafts.extend(sections(change, before));
-    drafts
+    bodies.extend(same_server(change, before));
+    bodies.extend(sections(change, before));
+    bodies
 }
 
 fn info(change: &SnapshotChange<'_>, kind: EventKind, text: impl AsRef<str>) -> EventBody {
-    let draft = EventBody::new(change.now(), kind, Severity::Info, text);
-    EventBody { subject: Some(Subject::Server), ..draft }
+    let body = EventBody::new(change.now(), kind, Severity::Info, text);
+    EventBody { subject: Some(Subject::Server), ..body }
 }
 
 fn first(change: &SnapshotChange<'_>) -> EventBody {
@@ -175,15 +175,15 @@ fn same_server(change: &SnapshotChange<'_>, before: SnapshotView<'_>) -> Option<
         (None, false, true) => (change.now(), "the server became a standby".to_owned()),
         _ => return None,
     };
-    let draft = EventBody::new(at, EventKind::Server, Severity::Warning, text);
-    Some(EventBody { subject: Some(Subject::Server), ..draft })
+    let body = EventBody::new(at, EventKind::Server, Severity::Warning, text);
+    Some(EventBody { subject: Some(Subject::Server), ..body })
 }
 
 fn sections(change: &SnapshotChange<'_>, before: SnapshotView<'_>) -> Vec<EventBody> {
     let before_that = before.snapshot.sections();
     let old: FxHashMap<_, _> = before_that.iter().map(|read| (read.name(), read)).collect();
     let now = change.after.snapshot.sections();
-    let drafts = now.iter().filter_map(|new| {
+    let bodies = now.iter().filter_map(|new| {
         let old = old.get(&new.name()).copied();
         // Redis servers have their own events, and a newly found job system is not a change.
         if new.section == "redis" || (new.section == "adapters" && old.is_none()) {
@@ -198,12 +198,12 @@ fn sections(change: &SnapshotChange<'_>, before: SnapshotView<'_>) -> Vec<EventB
         };
         let section = new.section;
         let who = harmless(&new.label());
-        let draft = of(who, what, change.now(), kind, severity);
+        let body = of(who, what, change.now(), kind, severity);
         let read_before = old.and_then(|old| old.taken_at).filter(|_| new.error.is_none());
         let length = read_before.zip(new.taken_at).map(|(from, to)| Length::Exactly(seconds(from, to)));
-        Some(EventBody { more: harmless(&more), length, subject: Some(Subject::Section(section)), ..draft })
+        Some(EventBody { more: harmless(&more), length, subject: Some(Subject::Section(section)), ..body })
     });
-    drafts.chain(redis(change, before)).collect()
+    bodies.chain(redis(change, before)).collect()
 }
 
 fn redis(change: &SnapshotChange<'_>, before: SnapshotView<'_>) -> Vec<EventBody> {
@@ -211,7 +211,7 @@ fn redis(change: &SnapshotChange<'_>, before: SnapshotView<'_>) -> Vec<EventBody
     let new = &change.after.snapshot.systems.redis;
     let both = old.servers.iter().zip(&new.servers).filter(|(old, new)| old.server == new.server);
     let changed = both.filter(|(old, new)| old.error.is_some() != new.error.is_some());
-    let drafts = changed.map(|(_, new)| {
+    let bodies = changed.map(|(_, new)| {
         let who = harmless(&format!("redis {}", one_line(&new.server)));
         match &new.error {
             Some(error) => EventBody {
@@ -221,5 +221,5 @@ fn redis(change: &SnapshotChange<'_>, before: SnapshotView<'_>) -> Vec<EventBody
             None => of(who, "answered again", change.now(), EventKind::SectionFresh, Severity::Info),
         }
     });
-    drafts.collect()
+    bodies.collect()
 }

@@ -14,12 +14,12 @@ use crate::text::count;
 #[derive(Debug, Default)]
 pub(super) struct Roots {
     roots: FxHashMap<Party, SeenRoot>,
-    looks: u64,
+    polls: u64,
 }
 
 #[derive(Debug)]
 struct SeenRoot {
-    look: u64,
+    poll: u64,
     since: Timestamp,
     /// The most sessions that waited behind it in one snapshot.
     most: u32,
@@ -29,28 +29,28 @@ struct SeenRoot {
 
 impl Roots {
     pub(super) fn compare(&mut self, change: &SnapshotChange<'_>) -> Vec<EventBody> {
-        self.looks += 1;
-        let look = self.looks;
-        let mut drafts = Vec::new();
+        self.polls += 1;
+        let poll = self.polls;
+        let mut bodies = Vec::new();
         for root in change.after.blocking_roots() {
             let subject = change.after.subject(root.party);
             match self.roots.get_mut(&root.party) {
                 Some(seen) if !is_another(&seen.subject, &subject) => {
-                    seen.look = look;
+                    seen.poll = poll;
                     seen.most = seen.most.max(root.blocked);
                 }
                 other => {
-                    drafts.extend(other.map(|seen| over(change, seen)));
-                    let (draft, seen) = begun(change, root, subject, look);
+                    bodies.extend(other.map(|seen| over(change, seen)));
+                    let (body, seen) = begun(change, root, subject, poll);
                     self.roots.insert(root.party, seen);
-                    drafts.push(draft);
+                    bodies.push(body);
                 }
             }
         }
-        let mut gone: Vec<_> = self.roots.extract_if(|_, seen| seen.look != look).collect();
+        let mut gone: Vec<_> = self.roots.extract_if(|_, seen| seen.poll != poll).collect();
         gone.sort_unstable_by_key(|(party, seen)| (seen.since, *party));
-        drafts.extend(gone.iter().map(|(_, seen)| over(change, seen)));
-        drafts
+        bodies.extend(gone.iter().map(|(_, seen)| over(change, seen)));
+        bodies
     }
 }
 
@@ -59,7 +59,7 @@ fn is_another(before: &Subject, after: &Subject) -> bool {
     matches!((before, after), (Subject::Backend(before), Subject::Backend(after)) if before != after)
 }
 
-fn begun(change: &SnapshotChange<'_>, root: &Root, subject: Subject, look: u64) -> (EventBody, SeenRoot) {
+fn begun(change: &SnapshotChange<'_>, root: &Root, subject: Subject, poll: u64) -> (EventBody, SeenRoot) {
     let who = change.who(root.party);
     let is_first = change.is_first();
     let at = if is_first { change.now() } else { change.moment(root.longest_wait) };
@@ -81,13 +81,13 @@ fn begun(change: &SnapshotChange<'_>, root: &Root, subject: Subject, look: u64) 
         Some(longest) if is_first => ("blocks others already", Some(Length::AtMost(seconds(longest, at)))),
         _ => ("began to block others", None),
     };
-    let draft = EventBody {
+    let body = EventBody {
         length,
         more: harmless(&format!(": {doing}{effect}")),
         subject: Some(subject),
         ..of(Text::clone(&who), what, at, EventKind::RootBegun, severity)
     };
-    (draft, SeenRoot { look, since, most: root.blocked, who, subject })
+    (body, SeenRoot { poll, since, most: root.blocked, who, subject })
 }
 
 fn over(change: &SnapshotChange<'_>, seen: &SeenRoot) -> EventBody {
@@ -108,7 +108,7 @@ fn over(change: &SnapshotChange<'_>, seen: &SeenRoot) -> EventBody {
 #[derive(Debug, Default)]
 pub(super) struct Cycles {
     known: FxHashMap<Vec<Party>, (u64, Timestamp)>,
-    looks: u64,
+    polls: u64,
     /// Ended cycles with the session that lost its transaction: the server counts a deadlock later than it breaks it.
     victims: Vec<(Vec<Party>, Party)>,
 }
@@ -117,38 +117,38 @@ pub(super) struct Cycles {
 const OVER: usize = 100;
 
 impl Cycles {
-    pub(super) fn look(&mut self, change: &SnapshotChange<'_>) -> Vec<EventBody> {
-        self.looks += 1;
-        let look = self.looks;
-        let mut drafts = Vec::new();
+    pub(super) fn compare(&mut self, change: &SnapshotChange<'_>) -> Vec<EventBody> {
+        self.polls += 1;
+        let poll = self.polls;
+        let mut bodies = Vec::new();
         for cycle in &change.after.graph.cycles {
             let mut parties = cycle.clone();
             parties.sort_unstable();
             let known = self.known.entry(parties).or_insert_with(|| {
-                drafts.push(event_body(
+                bodies.push(event_body(
                     change,
                     cycle,
                     EventKind::CycleBegun,
                     Severity::Critical,
                     "waited for each other",
                 ));
-                (look, change.now())
+                (poll, change.now())
             });
-            known.0 = look;
+            known.0 = poll;
         }
-        let mut gone: Vec<_> = self.known.extract_if(|_, (seen, _)| *seen != look).collect();
+        let mut gone: Vec<_> = self.known.extract_if(|_, (seen, _)| *seen != poll).collect();
         gone.sort_unstable();
         for (parties, (_, since)) in gone {
             let words = "no longer waited for each other";
-            let draft = event_body(change, &parties, EventKind::CycleEnded, Severity::Info, words);
+            let body = event_body(change, &parties, EventKind::CycleEnded, Severity::Info, words);
             let victim = victim(change, &parties);
             let more = victim.map(|victim| format!(": {} lost its transaction", parties_text(&[victim])));
             let length = Some(Length::AtLeast(seconds(since, change.now())));
-            drafts.push(EventBody { length, more: harmless(&more.unwrap_or_default()), ..draft });
+            bodies.push(EventBody { length, more: harmless(&more.unwrap_or_default()), ..body });
             self.victims.extend(victim.map(|victim| (parties, victim)));
             self.victims.drain(..self.victims.len().saturating_sub(OVER));
         }
-        drafts
+        bodies
     }
 
     pub(super) fn deadlocks(&self, change: &SnapshotChange<'_>) -> Option<EventBody> {
@@ -166,9 +166,9 @@ impl Cycles {
         let subject =
             victims.and_then(|victims| victims.parties.first()).map(|party| change.after.subject(*party));
         let text = format!("the server broke {deadlocks}{who}");
-        let draft = EventBody::new(change.now(), EventKind::Deadlock, Severity::Warning, text);
+        let body = EventBody::new(change.now(), EventKind::Deadlock, Severity::Warning, text);
         let more = harmless(&more.unwrap_or_default());
-        Some(EventBody { subject: subject.or(Some(Subject::Server)), more, ..draft })
+        Some(EventBody { subject: subject.or(Some(Subject::Server)), more, ..body })
     }
 }
 

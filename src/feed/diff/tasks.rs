@@ -27,23 +27,23 @@ pub(super) struct TaskChanges {
 struct WithoutEnd {
     tables: (u32, Option<u32>),
     execution: Execution,
-    looks: u32,
+    polls: u32,
 }
 
 impl TaskChanges {
     pub(super) fn compare(&mut self, change: &SnapshotChange<'_>) -> Vec<EventBody> {
         let Some(before) = change.before else { return Vec::new() };
-        let mut drafts = Vec::new();
+        let mut bodies = Vec::new();
         for new in change.after.snapshot.task_sets.iter() {
             let is_same = |old: &&TaskSet| tables(old) == tables(new);
             if let Some(old) = before.snapshot.task_sets.iter().find(is_same) {
-                self.executions(change, old, new, &mut drafts);
-                self.ends(change, old, new, &mut drafts);
-                switched(change, old, new, &mut drafts);
+                self.executions(change, old, new, &mut bodies);
+                self.ends(change, old, new, &mut bodies);
+                switched(change, old, new, &mut bodies);
             }
         }
-        states(change, &before.tasks.rows, &mut drafts);
-        drafts
+        states(change, &before.tasks.rows, &mut bodies);
+        bodies
     }
 
     fn executions(
@@ -51,7 +51,7 @@ impl TaskChanges {
         change: &SnapshotChange<'_>,
         old: &TaskSet,
         new: &TaskSet,
-        drafts: &mut Vec<EventBody>,
+        bodies: &mut Vec<EventBody>,
     ) {
         let (old_rows, new_rows) = (old.executions.last_rows(), new.executions.last_rows());
         // The first read of a log yields no events.
@@ -62,7 +62,7 @@ impl TaskChanges {
         // Old rows become visible when newer ones are deleted.
         let newest = known.keys().max().copied();
         for row in new_rows.iter() {
-            let draft = match known.get(&row.id) {
+            let body = match known.get(&row.id) {
                 Some(before) if before.is_running() && !row.is_running() => ended(change, new, row),
                 None if newest.is_none_or(|newest| row.id > newest) && !self.is_without_end(new, row.id) => {
                     if row.is_running() {
@@ -73,7 +73,7 @@ impl TaskChanges {
                 }
                 _ => continue,
             };
-            drafts.push(draft);
+            bodies.push(body);
         }
     }
 
@@ -87,7 +87,7 @@ impl TaskChanges {
         change: &SnapshotChange<'_>,
         old: &TaskSet,
         new: &TaskSet,
-        drafts: &mut Vec<EventBody>,
+        bodies: &mut Vec<EventBody>,
     ) {
         let is_new = !Arc::ptr_eq(old.executions.last_rows(), new.executions.last_rows());
         if is_new && new.knows_running() {
@@ -98,11 +98,11 @@ impl TaskChanges {
             self.without_end.extend(gone.take(room).map(|row| WithoutEnd {
                 tables: tables(new),
                 execution: row.clone(),
-                looks: 0,
+                polls: 0,
             }));
         }
         let of_these = |gone: &&mut WithoutEnd| gone.tables == tables(new);
-        if self.without_end.iter_mut().filter(of_these).map(|gone| gone.looks += 1).count() == 0 {
+        if self.without_end.iter_mut().filter(of_these).map(|gone| gone.polls += 1).count() == 0 {
             return;
         }
         let rows: FxHashMap<i64, &Execution> =
@@ -114,12 +114,12 @@ impl TaskChanges {
             match rows.get(&gone.execution.id) {
                 Some(row) if row.is_running() => false,
                 Some(row) => {
-                    drafts.push(ended(change, new, row));
+                    bodies.push(ended(change, new, row));
                     false
                 }
-                None if gone.looks > LOOKS => {
+                None if gone.polls > LOOKS => {
                     let words = ("was removed from the log", on(&gone.execution), Severity::Info);
-                    drafts.push(event_body(change, new, &gone.execution, words));
+                    bodies.push(event_body(change, new, &gone.execution, words));
                     false
                 }
                 None => true,
@@ -159,8 +159,8 @@ fn event_body(
 
 fn started(change: &SnapshotChange<'_>, set: &TaskSet, row: &Execution) -> EventBody {
     let at = change.moment(row.started_at);
-    let draft = event_body(change, set, row, ("started", on(row), Severity::Info));
-    EventBody { at, kind: EventKind::TaskStarted, ..draft }
+    let body = event_body(change, set, row, ("started", on(row), Severity::Info));
+    EventBody { at, kind: EventKind::TaskStarted, ..body }
 }
 
 fn ended(change: &SnapshotChange<'_>, set: &TaskSet, row: &Execution) -> EventBody {
@@ -185,7 +185,7 @@ fn ended(change: &SnapshotChange<'_>, set: &TaskSet, row: &Execution) -> EventBo
     EventBody { at: change.moment(row.completed_at), kind, length, ..event_body(change, set, row, words) }
 }
 
-fn switched(change: &SnapshotChange<'_>, old: &TaskSet, new: &TaskSet, drafts: &mut Vec<EventBody>) {
+fn switched(change: &SnapshotChange<'_>, old: &TaskSet, new: &TaskSet, bodies: &mut Vec<EventBody>) {
     if Arc::ptr_eq(old.tasks.last_rows(), new.tasks.last_rows()) {
         return;
     }
@@ -197,15 +197,15 @@ fn switched(change: &SnapshotChange<'_>, old: &TaskSet, new: &TaskSet, drafts: &
             _ => continue,
         };
         let who = harmless(&name(new, task.id));
-        let draft = of(who, what, change.now(), EventKind::TaskSwitched, Severity::Info);
-        drafts.push(EventBody { subject: Some(Subject::Task(new.task_id(task.id))), ..draft });
+        let body = of(who, what, change.now(), EventKind::TaskSwitched, Severity::Info);
+        bodies.push(EventBody { subject: Some(Subject::Task(new.task_id(task.id))), ..body });
     }
 }
 
 type ExecutionKey = (TaskId, Option<i64>);
 
 /// Changes of states that are not in the rows but follow from the time and from the holder of the key.
-fn states(change: &SnapshotChange<'_>, old: &[TaskRow], drafts: &mut Vec<EventBody>) {
+fn states(change: &SnapshotChange<'_>, old: &[TaskRow], bodies: &mut Vec<EventBody>) {
     let (before, after) = (change.before.map(|before| before.snapshot), change.after.snapshot);
     let Some(before) = before.filter(|_| !old.is_empty()) else { return };
     let key = |row: &TaskRow, snapshot| -> ExecutionKey {
@@ -216,10 +216,10 @@ fn states(change: &SnapshotChange<'_>, old: &[TaskRow], drafts: &mut Vec<EventBo
     for row in &change.after.tasks.rows {
         let news = words(row).filter(|_| known.get(&key(row, after)) != Some(&row.state));
         let Some((kind, what, more)) = news else { continue };
-        let draft = of(harmless(&row.name(after)), what, change.now(), kind, Severity::Warning);
+        let body = of(harmless(&row.name(after)), what, change.now(), kind, Severity::Warning);
         let subject = Some(Subject::Task(row.task));
         let worker = row.execution(after).map(on).unwrap_or_default();
-        drafts.push(EventBody { more: harmless(&format!("{worker}{more}")), subject, ..draft });
+        bodies.push(EventBody { more: harmless(&format!("{worker}{more}")), subject, ..body });
     }
 }
 
@@ -250,9 +250,9 @@ const SINGLY: usize = 50;
 
 pub(super) fn compare_items(change: &SnapshotChange<'_>) -> Vec<EventBody> {
     let Some(before) = change.before else { return Vec::new() };
-    let mut drafts = became(change, before, JobState::Failed);
-    drafts.extend(became(change, before, JobState::Lost));
-    drafts
+    let mut bodies = became(change, before, JobState::Failed);
+    bodies.extend(became(change, before, JobState::Lost));
+    bodies
 }
 
 fn became(change: &SnapshotChange<'_>, before: SnapshotView<'_>, state: JobState) -> Vec<EventBody> {
@@ -268,14 +268,14 @@ fn became(change: &SnapshotChange<'_>, before: SnapshotView<'_>, state: JobState
         .collect();
     let left_out = new.len().saturating_sub(SINGLY);
     new.truncate(SINGLY);
-    let mut drafts: Vec<EventBody> = new.into_iter().map(|row| item_event_body(change, row)).collect();
+    let mut bodies: Vec<EventBody> = new.into_iter().map(|row| item_event_body(change, row)).collect();
     if left_out > 0 {
         let (what, kind) = item_words(state);
         let text = format!("{} more queue items {}", count(left_out as u64), event::plural(what));
-        let draft = EventBody::new(change.now(), kind, Severity::Warning, text);
-        drafts.push(EventBody { subject: Some(Subject::Queue), ..draft });
+        let body = EventBody::new(change.now(), kind, Severity::Warning, text);
+        bodies.push(EventBody { subject: Some(Subject::Queue), ..body });
     }
-    drafts
+    bodies
 }
 
 /// Whether the item is new: an old failed item can become visible when a newer one is removed.

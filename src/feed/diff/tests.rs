@@ -2,7 +2,7 @@ mod waits;
 
 use std::sync::Arc;
 
-use crate::feed::digest::ViewBuilder;
+use crate::feed::view_builder::ViewBuilder;
 use crate::model::backend::State;
 use crate::model::event::{Event, EventKind, Length};
 use crate::model::finding::{Severity, Subject};
@@ -15,20 +15,20 @@ use crate::model::view::TargetId;
 use crate::sample::{Builder, advisory, at, relation};
 
 struct Story {
-    digest: ViewBuilder,
+    view_builder: ViewBuilder,
     read: usize,
 }
 
 impl Story {
     fn of(first: Builder) -> Self {
-        let digest = ViewBuilder::new(TargetId::default(), Thresholds::default(), LockNames::default());
-        let mut story = Self { digest, read: 0 };
+        let view_builder = ViewBuilder::new(TargetId::default(), Thresholds::default(), LockNames::default());
+        let mut story = Self { view_builder, read: 0 };
         story.then(first);
         story
     }
 
     fn saw(&mut self, snapshot: Snapshot) -> Vec<Event> {
-        self.digest.snapshot_taken(snapshot);
+        self.view_builder.snapshot_taken(snapshot);
         self.news()
     }
 
@@ -37,7 +37,7 @@ impl Story {
     }
 
     fn news(&mut self) -> Vec<Event> {
-        let view = self.digest.view();
+        let view = self.view_builder.view();
         let new: Vec<Event> = view.events.iter().skip(self.read).cloned().collect();
         self.read += new.len();
         new
@@ -414,8 +414,8 @@ fn an_item_that_lost_its_worker_is_told_once() {
 #[test]
 fn the_connection_is_lost_once_and_the_server_comes_back_anew() {
     let mut story = Story::of(queue(0.0, &[(11, -3.0)]));
-    story.digest.link_lost("server closed the connection", 1, std::time::Duration::ZERO);
-    story.digest.link_lost("connection refused", 2, std::time::Duration::ZERO);
+    story.view_builder.link_lost("server closed the connection", 1, std::time::Duration::ZERO);
+    story.view_builder.link_lost("connection refused", 2, std::time::Duration::ZERO);
     assert_eq!(told(&story.news()), ["link lost: the connection was lost: server closed the connection"]);
     let mut snapshot = empty(20.0).snapshot();
     let mut server = snapshot.server().unwrap().clone();

@@ -14,14 +14,14 @@ type WaitKey = (i32, LockTag, LockMode);
 #[derive(Debug, Default)]
 pub(super) struct WaitChanges {
     waits: FxHashMap<WaitKey, TrackedWait>,
-    looks: u64,
+    polls: u64,
 }
 
 #[derive(Debug)]
 struct TrackedWait {
     /// Start of the wait. `None` at first, until the server sets it.
     start: Option<Timestamp>,
-    look: u64,
+    poll: u64,
     backend: BackendId,
     who: Text,
     /// Mode and lock, such as `AccessShare on accounts`.
@@ -47,8 +47,8 @@ impl TrackedWait {
 
 impl WaitChanges {
     pub(super) fn compare(&mut self, change: &SnapshotChange<'_>) -> Vec<EventBody> {
-        self.looks += 1;
-        let look = self.looks;
+        self.polls += 1;
+        let poll = self.polls;
         let seen = change.before.map_or(change.now(), |before| before.snapshot.taken_at);
         let mut ended = Vec::new();
         let mut begun = Vec::new();
@@ -57,7 +57,7 @@ impl WaitChanges {
                 let key = (waiter.pid, queue.tag, waiter.mode);
                 match self.waits.get_mut(&key) {
                     Some(wait) if wait.continues_in(waiter, seen) => {
-                        wait.look = look;
+                        wait.poll = poll;
                         wait.start = wait.start.or(waiter.wait_start);
                     }
                     Some(_) => {
@@ -68,18 +68,18 @@ impl WaitChanges {
                 }
             }
         }
-        ended.extend(self.waits.extract_if(|_, wait| wait.look != look));
+        ended.extend(self.waits.extract_if(|_, wait| wait.poll != poll));
         ended.sort_unstable_by_key(|(key, wait)| (wait.earliest, *key));
-        let mut drafts = over(change, &ended);
+        let mut bodies = over(change, &ended);
         if !begun.is_empty() {
             let mut naming = Naming::new(change);
             for (queue, waiter) in begun {
-                let (draft, wait) = naming.begun(queue, waiter, look);
+                let (body, wait) = naming.begun(queue, waiter, poll);
                 self.waits.insert((waiter.pid, queue.tag, waiter.mode), wait);
-                drafts.push(draft);
+                bodies.push(body);
             }
         }
-        drafts
+        bodies
     }
 }
 
@@ -98,7 +98,7 @@ impl<'a, 'b> Naming<'a, 'b> {
         Self { change, above, words: FxHashMap::default() }
     }
 
-    fn begun(&mut self, queue: &Queue, waiter: &Waiter, look: u64) -> (EventBody, TrackedWait) {
+    fn begun(&mut self, queue: &Queue, waiter: &Waiter, poll: u64) -> (EventBody, TrackedWait) {
         let change = self.change;
         let who = change.who(Party::Backend(waiter.pid));
         let backend = change.backend(waiter.pid);
@@ -106,16 +106,16 @@ impl<'a, 'b> Naming<'a, 'b> {
         let above = self.above.get(&waiter.party).copied();
         let (what, text) = self.words(queue, waiter, above);
         let at = waiter.wait_start.unwrap_or_else(|| change.now());
-        let draft = EventBody {
+        let body = EventBody {
             who: Text::clone(&who),
             what: text,
             subject: Some(Subject::Backend(id)),
             ..EventBody::new(at, EventKind::WaitBegun, Severity::Info, "")
         };
-        let poll = chrono::TimeDelta::microseconds(micros(change.after.snapshot.poll_seconds));
-        let earliest = waiter.wait_start.unwrap_or_else(|| change.now() - poll);
+        let interval = chrono::TimeDelta::microseconds(micros(change.after.snapshot.poll_seconds));
+        let earliest = waiter.wait_start.unwrap_or_else(|| change.now() - interval);
         let xact_start = backend.and_then(|backend| backend.xact_start);
-        (draft, TrackedWait { start: waiter.wait_start, look, backend: id, who, what, earliest, xact_start })
+        (body, TrackedWait { start: waiter.wait_start, poll, backend: id, who, what, earliest, xact_start })
     }
 
     fn words(&mut self, queue: &Queue, waiter: &Waiter, above: Option<Above>) -> (Text, Text) {

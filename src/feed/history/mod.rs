@@ -93,9 +93,9 @@ impl HistorySender {
     }
 
     /// Queues a snapshot, or drops it if the queue is full.
-    pub fn keep(&self, look: Observation) {
+    pub fn keep(&self, observation: Observation) {
         if self.queued.fetch_add(1, Ordering::Relaxed) < QUEUE
-            && self.commands.send(HistoryCommand::Keep(look)).is_ok()
+            && self.commands.send(HistoryCommand::Keep(observation)).is_ok()
         {
             return;
         }
@@ -148,16 +148,16 @@ pub fn start(
     target: TargetId,
     thresholds: Thresholds,
 ) -> std::io::Result<(HistorySender, History)> {
-    let (look_sender, received) = HistorySender::channel();
+    let (history_sender, received) = HistorySender::channel();
     let (sender, answers) = answers::unbounded_channel();
-    let (commands, queued) = (look_sender.commands.clone(), look_sender.queued());
+    let (commands, queued) = (history_sender.commands.clone(), history_sender.queued());
     let serve = move || {
         let mut store = HistoryStore::new(limits, target, thresholds);
         for command in received {
             match command {
-                HistoryCommand::Keep(look) => {
+                HistoryCommand::Keep(observation) => {
                     HistorySender::taken(&queued);
-                    store.keep(&look);
+                    store.keep(&observation);
                 }
                 HistoryCommand::Lost(_) | HistoryCommand::Play(_) => {}
                 HistoryCommand::Go { from, step } => {
@@ -172,5 +172,5 @@ pub fn start(
         }
     };
     std::thread::Builder::new().name("history".to_owned()).spawn(serve)?;
-    Ok((look_sender, History { commands, answers }))
+    Ok((history_sender, History { commands, answers }))
 }

@@ -6,9 +6,9 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::{HistoryLimits, Reply};
 use crate::clock;
-use crate::feed::digest::ViewBuilder;
 use crate::feed::record::redact::Redaction;
 use crate::feed::record::{Options, Recorder};
+use crate::feed::view_builder::ViewBuilder;
 use crate::model::Timestamp;
 use crate::model::event::Events;
 use crate::model::past::{KeptObservation, Moment, Observation, PastView, TimeStep, Trouble};
@@ -72,16 +72,20 @@ impl HistoryStore {
         Self { limits, target, thresholds, ..Self::default() }
     }
 
-    pub fn keep(&mut self, look: &Observation) {
-        let Some(snapshot) = look.view.snapshot.as_deref() else { return };
+    pub fn keep(&mut self, observation: &Observation) {
+        let Some(snapshot) = observation.view.snapshot.as_deref() else { return };
         // A snapshot that cannot be encoded is missing; the next one starts a group.
-        let Ok(frame) = self.encoder.encode(look) else { return };
-        let events = &look.view.events;
+        let Ok(frame) = self.encoder.encode(observation) else { return };
+        let events = &observation.view.events;
         let end = events.end();
         let before = self.last().map_or(events.dropped(), |last| last.events.1);
         let trouble = self.note_incident(events, before);
-        let moment =
-            Moment { id: look.view.id, at: snapshot.taken_at, waiting: look.view.graph.waiting, trouble };
+        let moment = Moment {
+            id: observation.view.id,
+            at: snapshot.taken_at,
+            waiting: observation.view.graph.waiting,
+            trouble,
+        };
         if frame.is_key || self.groups.is_empty() {
             self.groups.push_back(KeptGroup::default());
         }
@@ -143,7 +147,11 @@ impl HistoryStore {
             let Some(group) = self.groups.pop_front() else { return };
             self.bytes -= group.bytes;
             self.dropped += 1;
-            let first = self.groups.front().and_then(|group| group.looks.first()).map(|look| look.events);
+            let first = self
+                .groups
+                .front()
+                .and_then(|group| group.looks.first())
+                .map(|observation| observation.events);
             // The next log also has the events that the remaining snapshots need.
             while self.logs.len() > 1
                 && let (Some(log), Some(first)) = (self.logs.front(), first)
@@ -201,9 +209,9 @@ impl HistoryStore {
         for frame in group.frames.get(opened.len()..=at).unwrap_or_default() {
             opened.open(frame)?;
         }
-        let look = opened.snapshot(at)?;
+        let observation = opened.snapshot(at)?;
         let (first, end) = group.looks.get(at).ok_or(NotThere::Nothing)?.events;
-        Ok(KeptObservation { events: Arc::new(Events::part(&self.logs, first, end)), ..look })
+        Ok(KeptObservation { events: Arc::new(Events::part(&self.logs, first, end)), ..observation })
     }
 }
 
@@ -282,8 +290,8 @@ fn save(store: &mut HistoryStore, path: &Path, about: RecordingInfo) -> Result<S
     if count == 0 {
         return Err("no snapshot yet".to_owned());
     }
-    let tape = Recorder::open(Options::new_file(path, about)).map_err(|error| error.to_string())?;
-    let said = write(store, path, tape, count).map_err(|why| format!("{}: {why}", path.display()));
+    let recorder = Recorder::open(Options::new_file(path, about)).map_err(|error| error.to_string())?;
+    let said = write(store, path, recorder, count).map_err(|why| format!("{}: {why}", path.display()));
     if said.is_err() {
         // A partial file would make the next attempt fail.
         let _ = std::fs::remove_file(path);
@@ -291,18 +299,23 @@ fn save(store: &mut HistoryStore, path: &Path, about: RecordingInfo) -> Result<S
     said
 }
 
-fn write(store: &mut HistoryStore, path: &Path, mut tape: Recorder, count: usize) -> Result<String, String> {
+fn write(
+    store: &mut HistoryStore,
+    path: &Path,
+    mut recorder: Recorder,
+    count: usize,
+) -> Result<String, String> {
     for place in 0..count {
         // An unreadable snapshot is left out.
         let Ok(mut kept) = store.read(place) else { continue };
         Redaction::None.apply_to_recorded(&mut kept);
         let (past, notes) = (Arc::new(kept.past.clone()), Arc::clone(&kept.notes));
         let view = ViewBuilder::view_of(kept, store.target, &store.thresholds);
-        tape.write(&Observation { view, past, notes }).map_err(|error| error.to_string())?;
+        recorder.write(&Observation { view, past, notes }).map_err(|error| error.to_string())?;
     }
-    let written = tape.snapshots();
-    let losses = tape.losses().map(|losses| format!("; {losses}")).unwrap_or_default();
-    tape.end().map_err(|error| error.to_string())?;
+    let written = recorder.snapshots();
+    let losses = recorder.losses().map(|losses| format!("; {losses}")).unwrap_or_default();
+    recorder.end().map_err(|error| error.to_string())?;
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let looks = crate::text::count(written);
     let missing = match (count as u64).saturating_sub(written) {

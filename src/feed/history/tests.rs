@@ -2,7 +2,7 @@ use chrono::TimeDelta;
 use proptest::prelude::*;
 
 use super::*;
-use crate::feed::digest::ViewBuilder;
+use crate::feed::view_builder::ViewBuilder;
 use crate::model::Timestamp;
 use crate::model::event::{EventKind, ExternalEvent};
 use crate::model::finding::Severity;
@@ -13,7 +13,7 @@ use crate::sample::{self, at};
 use crate::wire::record::{Encoder, SnapshotGroup};
 
 struct Stage {
-    digest: ViewBuilder,
+    view_builder: ViewBuilder,
     store: HistoryStore,
     views: Vec<Arc<View>>,
 }
@@ -21,16 +21,16 @@ struct Stage {
 impl Stage {
     fn new(limits: HistoryLimits) -> Self {
         Self {
-            digest: ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default()),
+            view_builder: ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default()),
             store: HistoryStore::new(limits, TargetId(0), Thresholds::default()),
             views: Vec::new(),
         }
     }
 
     fn look(&mut self, builder: sample::Builder) {
-        let past = self.digest.past();
-        self.views.push(self.digest.snapshot_taken(builder.snapshot()));
-        self.store.keep(&self.digest.observation(past));
+        let past = self.view_builder.past();
+        self.views.push(self.view_builder.snapshot_taken(builder.snapshot()));
+        self.store.keep(&self.view_builder.observation(past));
     }
 
     fn calm(&mut self, from: u32, seconds: u32) {
@@ -87,7 +87,7 @@ fn trouble_is_where_it_happened() {
     stage.look(sample::incident(10.0));
     stage.look(sample::incident(11.0));
     stage.calm(12, 8);
-    stage.digest.link_lost("gone", 1, Duration::from_secs(1));
+    stage.view_builder.link_lost("gone", 1, Duration::from_secs(1));
     stage.calm(30, 10);
     let asked = ExternalEvent {
         kind: EventKind::ActionAsked,
@@ -97,7 +97,7 @@ fn trouble_is_where_it_happened() {
     };
     let (sender, mut reader) = crate::feed::EventSender::new();
     sender.send(asked);
-    stage.digest.events_received(reader.rest());
+    stage.view_builder.events_received(reader.rest());
     stage.calm(40, 10);
     let now = stage.newest();
     let mut id = now;
@@ -153,7 +153,7 @@ fn events_of_the_past_are_those_that_were_known_then() {
                 subject: None,
             });
         }
-        stage.digest.events_received(reader.rest());
+        stage.view_builder.events_received(reader.rest());
         stage.calm(second, 1);
     }
     assert!(stage.views.last().unwrap().events.dropped() > 0, "the log has forgotten the first");
@@ -168,12 +168,12 @@ fn events_of_the_past_are_those_that_were_known_then() {
 #[test]
 fn who_does_not_come_along_keeps_less_and_holds_nobody_up() {
     let (commands, received) = mpsc::channel();
-    let look_sender = HistorySender { commands, queued: Arc::default() };
-    let mut digest = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
+    let history_sender = HistorySender { commands, queued: Arc::default() };
+    let mut view_builder = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
     for _ in 0..QUEUE + 5 {
-        let past = digest.past();
-        digest.snapshot_taken(sample::incident(0.0).snapshot());
-        look_sender.keep(digest.observation(past));
+        let past = view_builder.past();
+        view_builder.snapshot_taken(sample::incident(0.0).snapshot());
+        history_sender.keep(view_builder.observation(past));
     }
     assert_eq!(received.try_iter().count(), QUEUE);
 }
@@ -211,11 +211,11 @@ proptest! {
             1 => sample::jobs(0.0),
             _ => sample::crowd(3, 5, 0.0),
         };
-        let mut digest = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
-        digest.snapshot_taken(sample::jobs(0.0).snapshot());
-        let past = digest.past();
-        digest.snapshot_taken(builder.snapshot());
-        let frame = Encoder::with_events().encode(&digest.observation(past)).unwrap();
+        let mut view_builder = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
+        view_builder.snapshot_taken(sample::jobs(0.0).snapshot());
+        let past = view_builder.past();
+        view_builder.snapshot_taken(builder.snapshot());
+        let frame = Encoder::with_events().encode(&view_builder.observation(past)).unwrap();
         let mut payload = Vec::with_capacity(frame.size);
         zstd_safe::decompress(&mut payload, &frame.bytes).unwrap();
         for (at, byte) in changes {
@@ -247,7 +247,7 @@ fn what_is_in_memory_becomes_a_recording_with_notes_and_without_passwords() {
                 text,
                 subject: None,
             });
-            stage.digest.events_received(told.rest());
+            stage.view_builder.events_received(told.rest());
         }
         let mut look = sample::blame(second);
         for backend in look.backends.iter_mut().filter(|backend| backend.pid == 4288) {
@@ -304,9 +304,9 @@ fn what_is_said_of_a_deadlock_has_no_password_either() {
     let mut sessions = kept.snapshot.backends.last_rows().as_ref().clone();
     sessions[0].query = Some(statement.into());
     kept.past.graph_from = Some(GraphFrom { backends: Arc::new(sessions), answers: Vec::new() });
-    let draft = EventBody::new(seen_at, EventKind::Deadlock, Severity::Critical, &*said);
+    let body = EventBody::new(seen_at, EventKind::Deadlock, Severity::Critical, &*said);
     let mut events = Events::clone(&kept.events);
-    events.append(Event { number: 7, seen: seen_at, draft });
+    events.append(Event { number: 7, seen: seen_at, body });
     kept.events = Arc::new(events);
     assert!(format!("{kept:?}").contains("s3cret"));
     Redaction::None.apply_to_recorded(&mut kept);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_postgres::Client;
 
-use super::spare::StandbyConnection;
+use super::standby::StandbyConnection;
 use crate::model::Text;
 use crate::model::lock_key::LockKey;
 use crate::model::lock_name::LockNames;
@@ -43,9 +43,9 @@ pub struct Learned {
 
 #[derive(Debug, Clone)]
 pub enum Way {
-    /// The spare connection, which is open for actions.
-    Spare(Arc<StandbyConnection>),
-    /// A new connection for each round. Used in read-only mode, which has no spare connection.
+    /// The standby connection, which is open for actions.
+    Standby(Arc<StandbyConnection>),
+    /// A new connection for each round. Used in read-only mode, which has no standby connection.
     Own,
 }
 
@@ -95,7 +95,7 @@ struct SourceNames {
 #[derive(Debug)]
 enum NoSession {
     /// The pooler is in transaction mode.
-    Lent,
+    Pooled,
     Other(String),
 }
 
@@ -139,8 +139,8 @@ impl Learner {
     async fn round(&mut self, way: &Way) -> bool {
         self.notes.clear();
         match way {
-            Way::Spare(spare) => match spare.client(TIMEOUT).await {
-                Ok(_) if spare.is_lent() => self.unlearned(),
+            Way::Standby(standby) => match standby.client(TIMEOUT).await {
+                Ok(_) if standby.is_lent() => self.unlearned(),
                 Ok(client) => self.ask_all(&client).await,
                 Err(reason) => self.unconnected(&reason),
             },
@@ -150,7 +150,7 @@ impl Learner {
                     close(connection).await;
                     connected
                 }
-                Err(NoSession::Lent) => self.unlearned(),
+                Err(NoSession::Pooled) => self.unlearned(),
                 Err(NoSession::Other(reason)) => self.unconnected(&reason),
             },
         }
@@ -221,7 +221,7 @@ impl Learner {
                     self.take(NameSource::Query(number), &database.as_str().into(), &what, answer);
                 }
                 Some(Err(NoSession::Other(reason))) => self.note(format!("{what}: {reason}")),
-                Some(Err(NoSession::Lent)) => {
+                Some(Err(NoSession::Pooled)) => {
                     self.note(format!("{what}: not run through a pooler in transaction mode"));
                 }
                 None => {}
@@ -269,7 +269,7 @@ impl Learner {
             None => info,
         };
         match tokio::time::timeout(TIMEOUT, open_plain(&info, &self.limits)).await {
-            Ok(Err(OpenError::Pooler(_))) => Err(NoSession::Lent),
+            Ok(Err(OpenError::Pooler(_))) => Err(NoSession::Pooled),
             Ok(opened) => opened.map_err(|error| NoSession::Other(error.to_string())),
             Err(_) => Err(NoSession::Other(format!("no connection within {} s", TIMEOUT.as_secs()))),
         }

@@ -8,7 +8,7 @@ mod output;
 pub mod redact;
 #[cfg(test)]
 mod tests;
-mod trouble;
+mod trouble_buffer;
 
 use std::io;
 use std::path::Path;
@@ -25,8 +25,8 @@ use crate::model::past::{Moment, Observation, Trouble};
 use crate::wire::record::container::{self, RecordKind, RecordingInfo};
 use crate::wire::record::{Encoder, Frame, RecordError};
 use output::RecordingFile;
-pub use trouble::Around;
-use trouble::{BufferStep, TroubleBuffer};
+pub use trouble_buffer::Around;
+use trouble_buffer::{BufferStep, TroubleBuffer};
 
 /// Longest statement, in characters, in a snapshot that is too large; the second limit is tried if the first does not
 /// suffice.
@@ -58,28 +58,28 @@ pub type Tell = Box<dyn Fn(&str) + Send>;
 
 /// Starts the thread. It ends when the sender is dropped, and returns the result.
 pub fn start(options: Options, tell: Tell) -> io::Result<(HistorySender, JoinHandle<io::Result<()>>)> {
-    let (look_sender, received) = HistorySender::channel();
-    let queued = look_sender.queued();
-    let mut tape = Recorder::open(options)?;
+    let (history_sender, received) = HistorySender::channel();
+    let queued = history_sender.queued();
+    let mut recorder = Recorder::open(options)?;
     let serve = move || {
         loop {
-            match received.recv_timeout(tape.options.sync.max(Duration::from_millis(10))) {
-                Ok(HistoryCommand::Keep(look)) => {
+            match received.recv_timeout(recorder.options.sync.max(Duration::from_millis(10))) {
+                Ok(HistoryCommand::Keep(observation)) => {
                     HistorySender::taken(&queued);
-                    tape.keep(&look, &tell)?;
+                    recorder.keep(&observation, &tell)?;
                 }
-                Ok(HistoryCommand::Lost(reason)) => tape.lost(&reason, &tell)?,
+                Ok(HistoryCommand::Lost(reason)) => recorder.lost(&reason, &tell)?,
                 Ok(HistoryCommand::Go { .. } | HistoryCommand::Play(_) | HistoryCommand::Save(..)) => {}
-                Err(RecvTimeoutError::Timeout) => tape.sync(),
+                Err(RecvTimeoutError::Timeout) => recorder.sync(),
                 Err(RecvTimeoutError::Disconnected) => {
-                    tape.losses().iter().for_each(|losses| tell(losses));
-                    return tape.end();
+                    recorder.losses().iter().for_each(|losses| tell(losses));
+                    return recorder.end();
                 }
             }
         }
     };
     let thread = std::thread::Builder::new().name("record".to_owned()).spawn(serve)?;
-    Ok((look_sender, thread))
+    Ok((history_sender, thread))
 }
 
 pub struct Recorder {
@@ -87,7 +87,7 @@ pub struct Recorder {
     encoder: Encoder,
     output: RecordingFile,
     /// Snapshots that wait for an incident. `None` if everything is recorded.
-    flight: Option<TroubleBuffer>,
+    buffer: Option<TroubleBuffer>,
     said: Option<String>,
     /// The number after the last written event.
     events: Option<u64>,
@@ -105,8 +105,8 @@ pub struct Recorder {
 impl Recorder {
     /// Opens the place. An existing recording is continued.
     pub fn open(options: Options) -> io::Result<Self> {
-        let flight = options.on_trouble.map(TroubleBuffer::new);
-        let output = if flight.is_some() {
+        let buffer = options.on_trouble.map(TroubleBuffer::new);
+        let output = if buffer.is_some() {
             RecordingFile::closed(&options)?
         } else {
             let mut output = RecordingFile::open(&options)?;
@@ -116,10 +116,10 @@ impl Recorder {
         let encoder = Encoder::with_events();
         Ok(Self {
             options,
-            // A flight recorder drops whole groups, so its groups are short.
-            encoder: if flight.is_some() { encoder } else { encoder.in_long_groups() },
+            // A buffer recorder drops whole groups, so its groups are short.
+            encoder: if buffer.is_some() { encoder } else { encoder.in_long_groups() },
             output,
-            flight,
+            buffer,
             said: None,
             events: None,
             is_lost: false,
@@ -150,9 +150,9 @@ impl Recorder {
     }
 
     /// Writes a snapshot. After a failure, the next attempt is a minute later; an error is that the reader has closed the pipe.
-    pub fn keep(&mut self, look: &Observation, tell: &Tell) -> io::Result<()> {
+    pub fn keep(&mut self, observation: &Observation, tell: &Tell) -> io::Result<()> {
         self.is_lost = false;
-        let kept = self.try_write(tell, |tape| tape.write(look));
+        let kept = self.try_write(tell, |recorder| recorder.write(observation));
         if let Some(said) = self.said.take() {
             tell(&said);
         }
@@ -164,10 +164,10 @@ impl Recorder {
         if std::mem::replace(&mut self.is_lost, true) {
             return Ok(());
         }
-        self.try_write(tell, |tape| {
+        self.try_write(tell, |recorder| {
             let record = container::record(RecordKind::Link, reason.as_bytes()).map_err(io::Error::other)?;
-            let Some(flight) = &mut tape.flight else { return tape.output.write(&record) };
-            if flight.other(record) { tape.write_waiting() } else { Ok(()) }
+            let Some(buffer) = &mut recorder.buffer else { return recorder.output.write(&record) };
+            if buffer.other(record) { recorder.write_waiting() } else { Ok(()) }
         })
     }
 
@@ -197,29 +197,29 @@ impl Recorder {
         Ok(())
     }
 
-    pub fn write(&mut self, look: &Observation) -> io::Result<()> {
-        let Some(snapshot) = look.view.snapshot.as_deref() else { return Ok(()) };
-        let frame = match self.encoder.encode(look) {
+    pub fn write(&mut self, observation: &Observation) -> io::Result<()> {
+        let Some(snapshot) = observation.view.snapshot.as_deref() else { return Ok(()) };
+        let frame = match self.encoder.encode(observation) {
             Ok(frame) => frame,
             Err(RecordError::Empty) => return Ok(()),
-            Err(RecordError::TooLarge) => match self.shortened(look) {
+            Err(RecordError::TooLarge) => match self.shortened(observation) {
                 Some(frame) => frame,
                 None => return Ok(()),
             },
             Err(error) => return Err(io::Error::other(error)),
         };
-        let events = &look.view.events;
+        let events = &observation.view.events;
         let from = self.events.replace(events.end()).unwrap_or(events.dropped());
         let moment = Moment {
-            id: look.view.id,
+            id: observation.view.id,
             at: snapshot.taken_at,
-            waiting: look.view.graph.waiting,
+            waiting: observation.view.graph.waiting,
             trouble: Trouble::since(events, from).max(),
         };
         let record = container::snapshot_record(&moment, &frame).map_err(io::Error::other)?;
-        if let Some(flight) = &mut self.flight {
-            let turn = flight.add(record, frame.is_key, &look.view);
-            return self.step_buffer(turn);
+        if let Some(buffer) = &mut self.buffer {
+            let step = buffer.add(record, frame.is_key, &observation.view);
+            return self.step_buffer(step);
         }
         self.output.write(&record)?;
         self.looks += 1;
@@ -227,11 +227,11 @@ impl Recorder {
     }
 
     /// Encodes a snapshot with cut statements. `None` if it is still too large. The first loss is reported at once.
-    fn shortened(&mut self, look: &Observation) -> Option<Frame> {
+    fn shortened(&mut self, observation: &Observation) -> Option<Frame> {
         let is_first = self.losses().is_none();
         let frame = SHORT.into_iter().find_map(|most| {
-            let (look, cut) = redact::cut(look, most);
-            let frame = self.encoder.encode(&look).ok()?;
+            let (observation, cut) = redact::cut(observation, most);
+            let frame = self.encoder.encode(&observation).ok()?;
             self.cut += cut;
             Some(frame)
         });
@@ -242,14 +242,14 @@ impl Recorder {
         frame
     }
 
-    fn step_buffer(&mut self, turn: BufferStep) -> io::Result<()> {
-        let is_end = turn == BufferStep::End;
-        match turn {
+    fn step_buffer(&mut self, step: BufferStep) -> io::Result<()> {
+        let is_end = step == BufferStep::End;
+        match step {
             BufferStep::Wait => return Ok(()),
             BufferStep::Write | BufferStep::End => self.write_waiting()?,
             BufferStep::Begin(critical) => {
                 if let Err(error) = self.begin() {
-                    self.flight.iter_mut().for_each(TroubleBuffer::begin_again);
+                    self.buffer.iter_mut().for_each(TroubleBuffer::begin_again);
                     return Err(error);
                 }
                 self.said = Some(format!("{critical}: recording to {}", self.output.name()));
@@ -264,7 +264,7 @@ impl Recorder {
             ));
             self.output.close();
             self.encoder.begin_group();
-            self.flight.iter_mut().for_each(TroubleBuffer::end);
+            self.buffer.iter_mut().for_each(TroubleBuffer::end);
         }
         Ok(())
     }
@@ -276,10 +276,10 @@ impl Recorder {
     }
 
     fn write_waiting(&mut self) -> io::Result<()> {
-        let Some(flight) = &mut self.flight else { return Ok(()) };
-        while let Some(record) = flight.next() {
+        let Some(buffer) = &mut self.buffer else { return Ok(()) };
+        while let Some(record) = buffer.next() {
             self.output.write(record)?;
-            flight.written();
+            buffer.written();
         }
         Ok(())
     }
@@ -307,7 +307,7 @@ impl Recorder {
 
     /// Closes the recording.
     pub fn end(mut self) -> io::Result<()> {
-        if self.looks == 0 && self.too_large > 0 && self.flight.is_none() {
+        if self.looks == 0 && self.too_large > 0 && self.buffer.is_none() {
             self.output.take_back()?;
             let losses = self.losses().unwrap_or_default();
             return Err(io::Error::other(format!("nothing was recorded: {losses}")));

@@ -160,7 +160,7 @@ impl Redaction {
 
     pub(in crate::feed) fn event(self, mut event: Event) -> Event {
         if self.takes_from_event(&event) {
-            event.draft.what = before_statement(&event.what);
+            event.body.what = before_statement(&event.what);
         }
         event
     }
@@ -197,11 +197,11 @@ fn before_statement(text: &str) -> Text {
 }
 
 /// Cuts each statement to `most` characters. Also returns how many statements of sessions were cut.
-pub(super) fn cut(look: &Observation, most: usize) -> (Observation, u64) {
-    let mut view = View::clone(&look.view);
-    let mut past = Past::clone(&look.past);
+pub(super) fn cut(observation: &Observation, most: usize) -> (Observation, u64) {
+    let mut view = View::clone(&observation.view);
+    let mut past = Past::clone(&observation.past);
     let mut count = 0;
-    if let Some(snapshot) = look.view.snapshot.as_deref() {
+    if let Some(snapshot) = observation.view.snapshot.as_deref() {
         let mut snapshot = Snapshot::clone(snapshot);
         count = cut_all(snapshot.backends.rows_mut(), most);
         view.snapshot = Some(Arc::new(snapshot));
@@ -212,7 +212,7 @@ pub(super) fn cut(look: &Observation, most: usize) -> (Observation, u64) {
     let shorter = |text: &Text| shortened(text, most).unwrap_or_else(|| Text::clone(text));
     let key = |key: &BlameKey| BlameKey { statement: shorter(&key.statement), ..key.clone() };
     view.blame = Arc::new(view.blame.with_statements(key, shorter));
-    (Observation { view: Arc::new(view), past: Arc::new(past), notes: Arc::clone(&look.notes) }, count)
+    (Observation { view: Arc::new(view), past: Arc::new(past), notes: Arc::clone(&observation.notes) }, count)
 }
 
 fn cut_all(backends: &mut Arc<Vec<Backend>>, most: usize) -> u64 {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::redact::Redaction;
 use super::*;
-use crate::feed::digest::ViewBuilder;
 use crate::feed::history::Reply;
 use crate::feed::replay::{self, Recording, ReplayError};
+use crate::feed::view_builder::ViewBuilder;
 use crate::model::lock_name::LockNames;
 use crate::model::past::{PastView, TimeStep};
 use crate::model::thresholds::Thresholds;
@@ -24,31 +24,34 @@ fn options(place: Destination) -> Options {
 }
 
 struct Stage {
-    digest: ViewBuilder,
+    view_builder: ViewBuilder,
     views: Vec<Arc<View>>,
 }
 
 impl Stage {
     fn new() -> Self {
         let thresholds = options(Destination::Output).about.thresholds;
-        Self { digest: ViewBuilder::new(TargetId(0), thresholds, LockNames::default()), views: Vec::new() }
+        Self {
+            view_builder: ViewBuilder::new(TargetId(0), thresholds, LockNames::default()),
+            views: Vec::new(),
+        }
     }
 
     fn look(&mut self, builder: sample::Builder) -> Observation {
-        let past = self.digest.past();
-        self.views.push(self.digest.snapshot_taken(builder.snapshot()));
-        self.digest.observation(past)
+        let past = self.view_builder.past();
+        self.views.push(self.view_builder.snapshot_taken(builder.snapshot()));
+        self.view_builder.observation(past)
     }
 
     fn record(&mut self, path: &Path, seconds: std::ops::Range<u32>) {
-        let mut tape = Recorder::open(options(Destination::File(path.to_owned()))).unwrap();
+        let mut recorder = Recorder::open(options(Destination::File(path.to_owned()))).unwrap();
         for second in seconds {
             let now = f64::from(second);
             let scene = if second % 10 < 5 { sample::incident(now) } else { sample::jobs(now) };
             let look = self.look(scene);
-            tape.write(&look).unwrap();
+            recorder.write(&look).unwrap();
         }
-        tape.end().unwrap();
+        recorder.end().unwrap();
     }
 }
 
@@ -92,7 +95,7 @@ fn a_recording_shows_what_was_live() {
 /// The bytes of a small recording, and the end of each snapshot.
 fn small(folder: &Path) -> (Vec<u8>, Vec<usize>) {
     let path = folder.join("small.ltr");
-    let mut tape = Recorder::open(options(Destination::File(path.clone()))).unwrap();
+    let mut recorder = Recorder::open(options(Destination::File(path.clone()))).unwrap();
     let mut stage = Stage::new();
     let mut ends = Vec::new();
     for second in 0..4 {
@@ -100,10 +103,10 @@ fn small(folder: &Path) -> (Vec<u8>, Vec<usize>) {
         let mut scene = sample::Builder { now, ..sample::Builder::default() };
         scene.session(7, "app@web", crate::model::backend::State::Idle, now, "SELECT 1");
         let look = stage.look(scene);
-        tape.write(&look).unwrap();
+        recorder.write(&look).unwrap();
         ends.push(usize::try_from(path.metadata().unwrap().len()).unwrap());
     }
-    tape.end().unwrap();
+    recorder.end().unwrap();
     (std::fs::read(&path).unwrap(), ends)
 }
 
@@ -185,25 +188,25 @@ fn a_folder_gets_a_file_for_each_stretch_and_belongs_to_one() {
     let place = Destination::Folder(folder.path().to_owned(), "prod".to_owned());
     let rotation = Rotation { size: Some(1), ..Rotation::default() };
     let options = Options { rotation, ..options(place) };
-    let mut tape = Recorder::open(options.clone()).unwrap();
+    let mut recorder = Recorder::open(options.clone()).unwrap();
     assert!(
         Recorder::open(options.clone()).is_err_and(|error| error.to_string().contains("another process"))
     );
     let (mut stage, tell): (_, Tell) = (Stage::new(), Box::new(|word| panic!("{word}")));
     for second in 0..4 {
         let look = stage.look(sample::incident(f64::from(second)));
-        tape.keep(&look, &tell).unwrap();
+        recorder.keep(&look, &tell).unwrap();
     }
-    tape.end().unwrap();
+    recorder.end().unwrap();
     let count = || files(folder.path()).unwrap().len();
     assert!(count() >= 4);
     let recording = Recording::open(folder.path()).unwrap();
     assert_eq!(recording.moments().len(), 4);
     // Excess files are removed, oldest first.
     let rotation = Rotation { keep_size: Some(1), ..rotation };
-    let mut tape = Recorder::open(Options { rotation, ..options }).unwrap();
-    tape.keep(&stage.look(sample::incident(4.0)), &tell).unwrap();
-    tape.end().unwrap();
+    let mut recorder = Recorder::open(Options { rotation, ..options }).unwrap();
+    recorder.keep(&stage.look(sample::incident(4.0)), &tell).unwrap();
+    recorder.end().unwrap();
     assert_eq!(count(), 1);
 }
 
@@ -212,7 +215,7 @@ fn a_folder_gets_a_file_for_each_stretch_and_belongs_to_one() {
 fn only_looks_that_are_there_are_counted() {
     let folder = folder();
     let path = folder.path().join("counted.ltr");
-    let mut tape = Recorder::open(options(Destination::File(path.clone()))).unwrap();
+    let mut recorder = Recorder::open(options(Destination::File(path.clone()))).unwrap();
     let mut stage = Stage::new();
     for second in 0..3 {
         let now = f64::from(second);
@@ -221,10 +224,10 @@ fn only_looks_that_are_there_are_counted() {
         let query = if second == 1 { "x".repeat(33 << 20) } else { "SELECT 1".to_owned() };
         scene.session(7, "app@web", crate::model::backend::State::Idle, now, &query);
         let look = stage.look(scene);
-        tape.write(&look).unwrap();
+        recorder.write(&look).unwrap();
     }
-    assert_eq!(tape.snapshots(), 3);
-    tape.end().unwrap();
+    assert_eq!(recorder.snapshots(), 3);
+    recorder.end().unwrap();
     assert_eq!(Recording::open(&path).unwrap().moments().len(), 3);
 }
 
@@ -233,9 +236,9 @@ fn what_grows_is_followed() {
     let folder = folder();
     let path = folder.path().join("x.ltr");
     let mut stage = Stage::new();
-    let mut tape = Recorder::open(options(Destination::File(path.clone()))).unwrap();
+    let mut recorder = Recorder::open(options(Destination::File(path.clone()))).unwrap();
     let look = stage.look(sample::incident(0.0));
-    tape.write(&look).unwrap();
+    recorder.write(&look).unwrap();
     let recording = Recording::open(&path).unwrap();
     let mut history = replay::start(recording, TimeStep::Looks(0), true, None).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -244,7 +247,7 @@ fn what_grows_is_followed() {
         assert_eq!(json(&first.view), json(&stage.views[0]));
         for second in 1..4 {
             let look = stage.look(sample::incident(f64::from(second)));
-            tape.write(&look).unwrap();
+            recorder.write(&look).unwrap();
             let next = looked(history.answer().await);
             assert_eq!(json(&next.view), json(stage.views.last().unwrap()));
         }
@@ -256,7 +259,7 @@ fn statements_are_recorded_without_what_is_left_out() {
     let folder = folder();
     let path = folder.path().join("x.ltr");
     let mut stage = Stage::new();
-    let mut tape = Recorder::open(options(Destination::File(path.clone()))).unwrap();
+    let mut recorder = Recorder::open(options(Destination::File(path.clone()))).unwrap();
     for (redaction, query) in [
         (Redaction::None, "ALTER ROLE app PASSWORD 'hunter2'"),
         (Redaction::Literals, "SELECT 'hunter2'"),
@@ -266,11 +269,11 @@ fn statements_are_recorded_without_what_is_left_out() {
         scene.session(7, "app@web", crate::model::backend::State::Active, 1.0, query);
         let mut snapshot = scene.snapshot();
         redaction.apply(&mut snapshot);
-        let past = stage.digest.past();
-        stage.views.push(stage.digest.snapshot_taken(snapshot));
-        tape.write(&stage.digest.observation(past)).unwrap();
+        let past = stage.view_builder.past();
+        stage.views.push(stage.view_builder.snapshot_taken(snapshot));
+        recorder.write(&stage.view_builder.observation(past)).unwrap();
     }
-    tape.end().unwrap();
+    recorder.end().unwrap();
     let mut recording = Recording::open(&path).unwrap();
     for place in 0..3 {
         assert!(!format!("{:?}", recording.read(place).unwrap()).contains("hunter2"), "{place}");
@@ -319,18 +322,18 @@ fn names_are_hashes_that_stay_the_same_within_a_file() {
     let path = folder.path().join("x.ltr");
     let redaction = Redaction::Names(names::Salt::random().unwrap());
     let mut stage = Stage::new();
-    let mut tape = Recorder::open(options(Destination::File(path.clone()))).unwrap();
+    let mut recorder = Recorder::open(options(Destination::File(path.clone()))).unwrap();
     for second in 0..3 {
         let mut snapshot = secret_snapshot(f64::from(second));
         redaction.apply(&mut snapshot);
         let mut again = snapshot.clone();
         redaction.apply(&mut again);
         assert_eq!(again.backends.last_rows(), snapshot.backends.last_rows(), "what is a hash stays");
-        let past = stage.digest.past();
-        stage.views.push(stage.digest.snapshot_taken(snapshot));
-        tape.write(&stage.digest.observation(past)).unwrap();
+        let past = stage.view_builder.past();
+        stage.views.push(stage.view_builder.snapshot_taken(snapshot));
+        recorder.write(&stage.view_builder.observation(past)).unwrap();
     }
-    tape.end().unwrap();
+    recorder.end().unwrap();
     assert_none_in(&path);
     let mut recording = Recording::open(&path).unwrap();
     let (first, last) = (recording.read(0).unwrap().snapshot, recording.read(2).unwrap().snapshot);
@@ -360,25 +363,25 @@ fn names_are_taken_out_of_a_recording_that_has_them() {
     let folder = folder();
     let (whole, named) = (folder.path().join("x.ltr"), folder.path().join("y.ltr"));
     let mut stage = Stage::new();
-    let mut tape = Recorder::open(options(Destination::File(whole.clone()))).unwrap();
+    let mut recorder = Recorder::open(options(Destination::File(whole.clone()))).unwrap();
     for second in 0..3 {
-        let past = stage.digest.past();
-        stage.views.push(stage.digest.snapshot_taken(secret_snapshot(f64::from(second))));
-        tape.write(&stage.digest.observation(past)).unwrap();
+        let past = stage.view_builder.past();
+        stage.views.push(stage.view_builder.snapshot_taken(secret_snapshot(f64::from(second))));
+        recorder.write(&stage.view_builder.observation(past)).unwrap();
     }
-    tape.end().unwrap();
+    recorder.end().unwrap();
     let redaction = Redaction::Names(names::Salt::random().unwrap());
     let mut recording = Recording::open(&whole).unwrap();
-    let mut tape = Recorder::open(options(Destination::File(named.clone()))).unwrap();
+    let mut recorder = Recorder::open(options(Destination::File(named.clone()))).unwrap();
     for place in 0..3 {
         let mut kept = recording.read(place).unwrap();
         assert!(format!("{kept:?}").contains("s3cret_task"), "it has them");
         redaction.apply_to_recorded(&mut kept);
         let (past, notes) = (Arc::new(kept.past.clone()), Arc::clone(&kept.notes));
         let view = ViewBuilder::view_of(kept, TargetId::default(), &recording.thresholds());
-        tape.write(&Observation { view, past, notes }).unwrap();
+        recorder.write(&Observation { view, past, notes }).unwrap();
     }
-    tape.end().unwrap();
+    recorder.end().unwrap();
     assert_none_in(&named);
 }
 
@@ -395,14 +398,14 @@ fn flown(place: Destination, seconds: std::ops::Range<u32>, trouble: &[std::ops:
     let (sender, told) = std::sync::mpsc::channel();
     let tell: Tell = Box::new(move |text: &str| sender.send(text.to_owned()).unwrap());
     let mut stage = Stage::new();
-    let mut tape = Recorder::open(Options { on_trouble: Some(around), ..options(place) }).unwrap();
+    let mut recorder = Recorder::open(Options { on_trouble: Some(around), ..options(place) }).unwrap();
     for second in seconds {
         let is_trouble = trouble.iter().any(|trouble| trouble.contains(&second));
         let now = f64::from(second);
         let look = stage.look(if is_trouble { sample::incident(now) } else { calm(now) });
-        tape.keep(&look, &tell).unwrap();
+        recorder.keep(&look, &tell).unwrap();
     }
-    tape.end().unwrap();
+    recorder.end().unwrap();
     told.try_iter().collect()
 }
 
@@ -520,18 +523,18 @@ fn a_recording_knows_who_was_expected_at_each_look() {
         ..Default::default()
     };
     let mut stage = Stage::new();
-    let mut tape = Recorder::open(options(Destination::File(path.clone()))).unwrap();
+    let mut recorder = Recorder::open(options(Destination::File(path.clone()))).unwrap();
     for second in 0..150_u32 {
         if second % 20 == 5 {
-            stage.digest.expect([entry.clone()].into());
+            stage.view_builder.expect([entry.clone()].into());
         }
         if second % 20 == 15 {
-            stage.digest.expect([].into());
+            stage.view_builder.expect([].into());
         }
         let look = stage.look(sample::incident(f64::from(second)));
-        tape.write(&look).unwrap();
+        recorder.write(&look).unwrap();
     }
-    tape.end().unwrap();
+    recorder.end().unwrap();
     let mut recording = Recording::open(&path).unwrap();
     let expected = |view: &View| view.findings.iter().filter(|finding| finding.expected.is_some()).count();
     for place in [0, 5, 14, 15, 64, 66, 75, 76, 129, 149] {
@@ -550,7 +553,7 @@ fn a_snapshot_that_is_too_large_is_kept_with_shorter_statements() {
     let (mut stage, told) = (Stage::new(), Arc::new(std::sync::Mutex::new(Vec::new())));
     let sink = Arc::clone(&told);
     let tell: Tell = Box::new(move |word| sink.lock().unwrap().push(word.to_owned()));
-    let mut tape = Recorder::open(options(Destination::File(path.clone()))).unwrap();
+    let mut recorder = Recorder::open(options(Destination::File(path.clone()))).unwrap();
     let large = |second: u32| {
         let mut builder = sample::incident(f64::from(second));
         for backend in &mut builder.backends {
@@ -560,13 +563,13 @@ fn a_snapshot_that_is_too_large_is_kept_with_shorter_statements() {
     };
     let count = large(0).backends.len() as u64;
     for second in 0..3 {
-        tape.keep(&stage.look(large(second)), &tell).unwrap();
+        recorder.keep(&stage.look(large(second)), &tell).unwrap();
     }
-    assert_eq!((tape.snapshots(), tape.losses().is_some()), (3, true));
+    assert_eq!((recorder.snapshots(), recorder.losses().is_some()), (3, true));
     let cut =
         format!("{} statements were cut: their snapshots are larger than 32 MB", crate::text::count(count));
     assert_eq!(*told.lock().unwrap(), [cut], "once");
-    tape.end().unwrap();
+    recorder.end().unwrap();
     let mut recording = Recording::open(&path).unwrap();
     assert_eq!(recording.moments().len(), 3);
     let view = recording.view(2).unwrap();

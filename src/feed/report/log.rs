@@ -128,16 +128,16 @@ impl KnownViews {
         // The log has only the second of the start.
         let start = entry.session_start.filter(|_| !entry.user.is_empty())?;
         let there = (start + TimeDelta::seconds(1))..=entry.at;
-        let look = |(_, snapshot): &(&View, &Snapshot)| {
+        let has_session = |(_, snapshot): &(&View, &Snapshot)| {
             snapshot.backends.is_known() && there.contains(&snapshot.taken_at)
         };
-        let (view, snapshot) = self.snapshots().find(look)?;
+        let (view, snapshot) = self.snapshots().find(has_session)?;
         let time = |at: Timestamp| at.format("%Y-%m-%d %H:%M:%S UTC").to_string();
-        let (pid, look) = (entry.pid, snapshot.taken_at);
+        let (pid, taken_at) = (entry.pid, snapshot.taken_at);
         let Some(backend) = view.index.backend(snapshot, pid) else {
             return Some(Err(format!(
                 "its process {pid} existed at {}, but is not in that snapshot",
-                time(look)
+                time(taken_at)
             )));
         };
         let seen = backend.backend_start?;
@@ -222,16 +222,16 @@ impl Gather<'_> {
         if let Some(other) = other {
             self.close(other, WaitEnd::NotTold);
         }
-        let mut told = self.logged(entry, wait, begin);
+        let mut logged = self.logged(entry, wait, begin);
         // Possibly only one message names the holder.
-        if let Some(same) = same.filter(|_| told.0.behind.is_empty()) {
-            told.0.behind = same.0.behind;
+        if let Some(same) = same.filter(|_| logged.0.behind.is_empty()) {
+            logged.0.behind = same.0.behind;
         }
         match wait.kind {
-            WaitKind::Still if self.open.len() < OPEN => drop(self.open.insert(entry.pid, told)),
+            WaitKind::Still if self.open.len() < OPEN => drop(self.open.insert(entry.pid, logged)),
             WaitKind::Still => {}
-            WaitKind::Acquired => self.close(told, WaitEnd::Acquired),
-            WaitKind::Failed => self.close(told, WaitEnd::Gave("failed: deadlock")),
+            WaitKind::Acquired => self.close(logged, WaitEnd::Acquired),
+            WaitKind::Failed => self.close(logged, WaitEnd::Gave("failed: deadlock")),
         }
     }
 
@@ -278,8 +278,8 @@ impl Gather<'_> {
     /// Whether a snapshot was taken during a wait.
     fn seen(&self, begin: Timestamp, end: Timestamp) -> Visibility {
         let IncidentReport { looks, holes, .. } = self.report;
-        let first = looks.partition_point(|look| *look < begin);
-        if looks.get(first).is_some_and(|look| *look <= end) {
+        let first = looks.partition_point(|at| *at < begin);
+        if looks.get(first).is_some_and(|at| *at <= end) {
             return Visibility::InLooks;
         }
         let is_hole = holes.iter().any(|hole| hole.from <= begin && end <= hole.to);

@@ -42,8 +42,8 @@ fn record(path: &Path, seconds: std::ops::Range<i32>, looks: impl Fn(i32) -> sam
         rotation: Rotation::default(),
         about,
     };
-    let mut tape = Recorder::open(options).unwrap();
-    let mut digest = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
+    let mut recorder = Recorder::open(options).unwrap();
+    let mut view_builder = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
     let (sender, mut told) = EventSender::new();
     for second in seconds {
         if second == 40 {
@@ -54,13 +54,13 @@ fn record(path: &Path, seconds: std::ops::Range<i32>, looks: impl Fn(i32) -> sam
                 text: "terminated 4288 app@billing: its session ended".to_owned(),
                 subject: Some(subject),
             });
-            digest.events_received(told.rest());
+            view_builder.events_received(told.rest());
         }
-        let past = digest.past();
-        digest.snapshot_taken(looks(second).snapshot());
-        tape.write(&digest.observation(past)).unwrap();
+        let past = view_builder.past();
+        view_builder.snapshot_taken(looks(second).snapshot());
+        recorder.write(&view_builder.observation(past)).unwrap();
     }
-    tape.end().unwrap();
+    recorder.end().unwrap();
 }
 
 fn recorded(folder: &Path) -> (PathBuf, Recording) {
@@ -219,9 +219,8 @@ fn tasks_are_told_with_how_they_ended() {
     tasks.begin(&view);
     let event = |second: f64, kind, severity, (who, what): (&str, &str), task| {
         let subject = Some(Subject::Task(task));
-        let draft =
-            EventBody { who: who.into(), subject, ..EventBody::new(at(second), kind, severity, what) };
-        Event { number: 0, seen: at(second), draft }
+        let body = EventBody { who: who.into(), subject, ..EventBody::new(at(second), kind, severity, what) };
+        Event { number: 0, seen: at(second), body }
     };
     let recovered = event(
         5.0,

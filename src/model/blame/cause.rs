@@ -178,13 +178,13 @@ fn circle(view: SnapshotView<'_>, queue: &Queue) -> BlameKey {
 const LENGTH: usize = 2_000;
 
 /// Columns of a statement that are shown.
-const TOLD: usize = 500;
+const LONGEST: usize = 500;
 
 #[derive(Debug)]
 struct SeenTransaction {
     backend_start: Option<Timestamp>,
     xact_start: Timestamp,
-    look: u64,
+    poll: u64,
     statements: Vec<(Option<Timestamp>, QueryText)>,
 }
 
@@ -193,13 +193,13 @@ struct SeenTransaction {
 #[derive(Debug, Default)]
 pub(super) struct SeenStatements {
     open: FxHashMap<i32, SeenTransaction>,
-    looks: u64,
+    polls: u64,
 }
 
 impl SeenStatements {
     pub(super) fn observe(&mut self, backends: &[Backend]) {
-        self.looks += 1;
-        let look = self.looks;
+        self.polls += 1;
+        let poll = self.polls;
         for backend in backends {
             let Some(xact_start) = backend.xact_start else { continue };
             let transaction =
@@ -207,10 +207,10 @@ impl SeenStatements {
             if (transaction.backend_start, transaction.xact_start) != (backend.backend_start, xact_start) {
                 *transaction = SeenTransaction::new(backend, xact_start);
             }
-            transaction.look = look;
+            transaction.poll = poll;
             transaction.see(backend);
         }
-        self.open.retain(|_, transaction| transaction.look == look);
+        self.open.retain(|_, transaction| transaction.poll == poll);
     }
 
     /// Statements of a session's transaction that began after a point in time, oldest first, each as one printable line.
@@ -227,12 +227,12 @@ impl SeenStatements {
 }
 
 pub(super) fn statement(query: &QueryText) -> Text {
-    crate::text::one_line_prefix(&shown(Channel::Blame, query), TOLD).into()
+    crate::text::one_line_prefix(&shown(Channel::Blame, query), LONGEST).into()
 }
 
 impl SeenTransaction {
     fn new(backend: &Backend, xact_start: Timestamp) -> Self {
-        Self { backend_start: backend.backend_start, xact_start, look: 0, statements: Vec::new() }
+        Self { backend_start: backend.backend_start, xact_start, poll: 0, statements: Vec::new() }
     }
 
     fn see(&mut self, backend: &Backend) {

@@ -40,12 +40,12 @@ struct RootIdentity {
 struct OpenEpisode {
     number: u64,
     begin: Timestamp,
-    look: u64,
+    poll: u64,
     /// The state and query start that the key was made from.
     state: (Option<State>, Option<Timestamp>),
     key: Arc<BlameKey>,
     /// The start of the last of its statements that was reported.
-    told: Option<Timestamp>,
+    noted_until: Option<Timestamp>,
     /// The last action on a session of the cycle, or on a waiter behind the episode, and the number of polls before it.
     note: Option<(Text, u64)>,
     /// What the first poll without a waiter showed of the blocker.
@@ -211,7 +211,7 @@ impl Counter {
             (backend.and_then(|backend| backend.state), backend.and_then(|backend| backend.query_start));
         let looks = self.looks;
         if let Some(open) = self.open.get_mut(&identity) {
-            open.look = looks;
+            open.poll = looks;
             if open.state != state {
                 (open.state, open.key) = (state, Arc::new(key(view, cause, queue)));
             }
@@ -235,7 +235,7 @@ impl Counter {
         });
         self.open.insert(
             identity,
-            OpenEpisode { number, begin, look: looks, state, key, ..OpenEpisode::default() },
+            OpenEpisode { number, begin, poll: looks, state, key, ..OpenEpisode::default() },
         );
         number
     }
@@ -250,25 +250,25 @@ impl Counter {
         let looks = self.looks;
         for (identity, open) in &mut self.open {
             let pid = if let Cause::Root(Party::Backend(pid)) = identity.cause { pid } else { 0 };
-            if open.look == looks && pid != 0 {
-                for (at, text) in self.statements.after(pid, open.told) {
+            if open.poll == looks && pid != 0 {
+                for (at, text) in self.statements.after(pid, open.noted_until) {
                     tick.ran.push(Ran { episode: open.number, at, statement: text, in_line: 0 });
-                    open.told = at.or(open.told);
+                    open.noted_until = at.or(open.noted_until);
                 }
             }
             if let Some(sum) = sums.get(&open.number) {
                 let key = Arc::clone(&open.key);
                 tick.costs.push(Cost { episode: open.number, key, sums: sum.sums(seconds) });
             }
-            if looks - open.look == 1 {
+            if looks - open.poll == 1 {
                 open.left = left(view, identity);
             }
-            if looks - open.look > GAP {
+            if looks - open.poll > GAP {
                 let (ending, note) = ending((view, deadlocks), &self.acted, identity, open);
                 tick.ended.push(Ended { episode: open.number, ending, note });
             }
         }
-        self.open.retain(|_, open| looks - open.look <= GAP);
+        self.open.retain(|_, open| looks - open.poll <= GAP);
         tick.costs.sort_unstable_by_key(|cost| cost.episode);
         tick.ended.sort_unstable_by_key(|ended| ended.episode);
         // A stable sort: those of one episode are already in order.
@@ -299,7 +299,7 @@ fn ending(
         return (Ending::Action, Text::clone(words));
     }
     // A cancel of a convoy's ALTER ends the waits behind the report; a cancel of one waiter of many ends nothing.
-    let is_its_end = |acted: u64| identity.cause == Cause::Circle || open.look <= acted + 1;
+    let is_its_end = |acted: u64| identity.cause == Cause::Circle || open.poll <= acted + 1;
     if let Some((note, _)) = open.note.as_ref().filter(|(_, acted)| is_its_end(*acted)) {
         return (Ending::Action, Text::clone(note));
     }

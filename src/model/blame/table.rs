@@ -85,12 +85,12 @@ pub(super) fn minute(at: Timestamp) -> i64 {
 }
 
 impl CostTable {
-    pub(super) fn add(&mut self, tick: &SnapshotBlame, look: u64) {
+    pub(super) fn add(&mut self, tick: &SnapshotBlame, poll: u64) {
         let minute = minute(tick.at);
         self.total.add(minute, tick.total);
-        self.episodes.extend(tick.begun.iter().map(|begun| Arc::new(begin(begun, look))));
+        self.episodes.extend(tick.begun.iter().map(|begun| Arc::new(begin(begun, poll))));
         for cost in &tick.costs {
-            self.add_cost(cost, minute, (tick.at, look));
+            self.add_cost(cost, minute, (tick.at, poll));
         }
         for ran in &tick.ran {
             if let Some(episode) = self.episode_mut(ran.episode) {
@@ -110,13 +110,13 @@ impl CostTable {
         self.episodes.get_mut(at).map(Arc::make_mut)
     }
 
-    fn add_cost(&mut self, cost: &Cost, minute: i64, (at, look): (Timestamp, u64)) {
+    fn add_cost(&mut self, cost: &Cost, minute: i64, (at, poll): (Timestamp, u64)) {
         let Cost { episode, key, sums } = cost;
         let mut is_new = false;
         if let Some(episode) = self.episode_mut(*episode) {
             episode.sums.add(*sums);
             if sums.most > 0 {
-                (episode.last, episode.last_look) = (at, look);
+                (episode.last, episode.last_look) = (at, poll);
             }
             if !episode.keys.contains(key) {
                 is_new = true;
@@ -180,7 +180,7 @@ fn drop_cheapest<T>(
     });
 }
 
-fn begin(begun: &Begun, look: u64) -> Episode {
+fn begin(begun: &Begun, poll: u64) -> Episode {
     Episode {
         number: begun.episode,
         pid: begun.pid,
@@ -190,7 +190,7 @@ fn begin(begun: &Begun, look: u64) -> Episode {
         lock: begun.lock.clone(),
         begin: begun.at,
         last: begun.at,
-        last_look: look,
+        last_look: poll,
         ..Episode::default()
     }
 }

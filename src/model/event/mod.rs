@@ -86,14 +86,14 @@ pub struct Event {
     /// The time of the snapshot in which it was seen; for a reported event the time of the report. Events of one snapshot have
     /// the same time.
     pub seen: Timestamp,
-    pub draft: EventBody,
+    pub body: EventBody,
 }
 
 impl std::ops::Deref for Event {
     type Target = EventBody;
 
     fn deref(&self) -> &EventBody {
-        &self.draft
+        &self.body
     }
 }
 
@@ -300,10 +300,10 @@ impl Events {
         part
     }
 
-    pub fn extend(&mut self, seen: Timestamp, drafts: impl IntoIterator<Item = EventBody>) {
+    pub fn extend(&mut self, seen: Timestamp, bodies: impl IntoIterator<Item = EventBody>) {
         let first = self.dropped + self.len() as u64;
-        for (number, draft) in (first..).zip(drafts) {
-            self.push(Event { number, seen, draft });
+        for (number, body) in (first..).zip(bodies) {
+            self.push(Event { number, seen, body });
         }
         self.make_room();
     }

@@ -17,32 +17,32 @@ use crate::text;
 
 /// One finding for each installation that has lost jobs, for each that is not served or is behind, for each that is not
 /// read or not complete, and for each lease that is held for long and never expires.
-pub(super) fn adapters(look: &CheckInput<'_>) -> Vec<Finding> {
-    let installations = look.snapshot.adapters.iter();
+pub(super) fn adapters(input: &CheckInput<'_>) -> Vec<Finding> {
+    let installations = input.snapshot.adapters.iter();
     let each = installations.enumerate().flat_map(|(place, rows)| {
-        let lost: Vec<&JobRow> = look
+        let lost: Vec<&JobRow> = input
             .adapters
             .rows
             .iter()
             .filter(|row| row.place == place && row.judged.state.is_lost())
             .collect();
-        let queues = look.adapters.queues.iter().filter(|row| row.place == place);
+        let queues = input.adapters.queues.iter().filter(|row| row.place == place);
         [
-            lost_jobs(look, place, rows, &lost),
-            unserved_queue(look, rows, queues.clone()),
-            overdue_queue(look, rows, queues),
+            lost_jobs(input, place, rows, &lost),
+            unserved_queue(input, rows, queues.clone()),
+            overdue_queue(input, rows, queues),
             other_zone(rows),
             refused_tables(rows),
             unread_parts(rows),
             stale_parts(rows),
         ]
     });
-    each.flatten().chain(endless_leases(look)).collect()
+    each.flatten().chain(endless_leases(input)).collect()
 }
 
 /// `Solid Queue: 3 jobs are lost, including InvoiceJob (lost by heartbeat)`
 fn lost_jobs(
-    look: &CheckInput<'_>,
+    input: &CheckInput<'_>,
     place: usize,
     rows: &InstallationRows,
     lost: &[&JobRow],
@@ -58,7 +58,7 @@ fn lost_jobs(
     };
     let back = first.comes_back.as_ref().map(|back| format!("recovery: {back}"));
     let is_late = lost.iter().any(|row| row.judged.state == JobState::Late);
-    let leaderless = is_late.then(|| leaderless(look, place, rows)).flatten();
+    let leaderless = is_late.then(|| leaderless(input, place, rows)).flatten();
     let connected = adapter::connected(first.sessions, rows.sessions);
     let back = leaderless.into_iter().chain(connected).chain(back).collect::<Vec<_>>().join("; ");
     let finding = Finding::new("adapter_job", Severity::Warning, &what, Subject::Job(first.id)).about(back);
@@ -68,12 +68,12 @@ fn lost_jobs(
 
 /// `Solid Queue: 1,204 jobs are due, the oldest for 12m4s, and …`, followed by the state of the workers.
 fn unserved_queue<'a>(
-    look: &CheckInput<'_>,
+    input: &CheckInput<'_>,
     rows: &InstallationRows,
     queues: impl Iterator<Item = &'a QueueRow>,
 ) -> Option<Finding> {
-    let overdue = look.thresholds.task_overdue;
-    let age = |row: &QueueRow| row.oldest_at.map(|oldest| look.age(oldest));
+    let overdue = input.thresholds.task_overdue;
+    let age = |row: &QueueRow| row.oldest_at.map(|oldest| input.age(oldest));
     let unserved: Vec<&QueueRow> = queues.filter(|row| row.state == QueueState::Unserved).collect();
     let worst = unserved.iter().filter(|row| age(row).is_some_and(|age| age > overdue));
     let worst = worst.min_by_key(|row| row.oldest_at)?;
@@ -91,15 +91,15 @@ fn unserved_queue<'a>(
 
 /// `GoodJob: 30 jobs are due, the oldest for 32m05s`: the system is behind, even if nothing shows that no worker serves it.
 fn overdue_queue<'a>(
-    look: &CheckInput<'_>,
+    input: &CheckInput<'_>,
     rows: &InstallationRows,
     queues: impl Iterator<Item = &'a QueueRow>,
 ) -> Option<Finding> {
-    let limit = look.thresholds.queue_pending;
-    let is_late = |row: &&QueueRow| row.state == QueueState::Overdue && look.is_older(row.oldest_at, limit);
+    let limit = input.thresholds.queue_pending;
+    let is_late = |row: &&QueueRow| row.state == QueueState::Overdue && input.is_older(row.oldest_at, limit);
     let late: Vec<&QueueRow> = queues.filter(is_late).collect();
     let worst = late.iter().min_by_key(|row| row.oldest_at)?;
-    let oldest = text::duration(look.age(worst.oldest_at?));
+    let oldest = text::duration(input.age(worst.oldest_at?));
     Some(of_queue("adapter_overdue", worst, &due_words(rows, &late, &oldest)))
 }
 
@@ -124,15 +124,15 @@ fn of_queue(check: &'static str, worst: &QueueRow, what: &str) -> Finding {
 }
 
 /// `Liquibase: lease changelog 1 is held by ci-runner-5 for 3h00m, and never expires`
-fn endless_leases(look: &CheckInput<'_>) -> Vec<Finding> {
-    let held = look.adapters.leases.iter().filter(|row| row.state == LeaseState::Held && row.left.is_none());
+fn endless_leases(input: &CheckInput<'_>) -> Vec<Finding> {
+    let held = input.adapters.leases.iter().filter(|row| row.state == LeaseState::Held && row.left.is_none());
     let found = held.filter_map(|row| {
-        look.snapshot.adapters.get(row.place.0).filter(|rows| rows.leases.is_known())?;
-        let since = row.acquired_at.filter(|at| look.age(*at) >= look.thresholds.task_timeout)?;
+        input.snapshot.adapters.get(row.place.0).filter(|rows| rows.leases.is_known())?;
+        let since = row.acquired_at.filter(|at| input.age(*at) >= input.thresholds.task_timeout)?;
         let name = |words: &str| text::fit(&text::one_line_prefix(words, 80), 40).into_owned();
         let (source, id) = (name(&row.source), name(&row.key));
         let owner = name(row.owner.as_deref().unwrap_or("an unknown holder"));
-        let age = text::duration(look.age(since));
+        let age = text::duration(input.age(since));
         let summary = format!("{source}: lease {id} is held by {owner} for {age}, and never expires");
         let finding = Finding::new("adapter_lease", Severity::Warning, summary, Subject::JobLease(row.id));
         let finding = finding.short(format!("{source}: {id} held {age} by {owner}"));
@@ -198,11 +198,11 @@ fn source_name(rows: &InstallationRows) -> String {
 }
 
 /// `no leader: its lease expired 5m ago`, if the leader has a lease.
-fn leaderless(look: &CheckInput<'_>, place: usize, rows: &InstallationRows) -> Option<String> {
+fn leaderless(input: &CheckInput<'_>, place: usize, rows: &InstallationRows) -> Option<String> {
     if !rows.installation.adapter.evidence.leads_by_lease || !rows.leases.is_known() {
         return None;
     }
-    let mut leases = look.adapters.leases.iter().filter(|row| row.place.0 == place);
+    let mut leases = input.adapters.leases.iter().filter(|row| row.place.0 == place);
     if leases.clone().any(|row| row.state == LeaseState::Held) {
         return None;
     }
@@ -214,15 +214,15 @@ fn leaderless(look: &CheckInput<'_>, place: usize, rows: &InstallationRows) -> O
 /// Job systems of others: jobs that do not continue, and what waits behind a job whose worker was lost.
 ///
 /// For each installation at most one finding of each kind, and one for each job that keeps others waiting.
-pub(super) fn stuck_adapters(look: &CheckInput<'_>) -> Vec<Finding> {
-    let installations = look.snapshot.adapters.iter().enumerate();
+pub(super) fn stuck_adapters(input: &CheckInput<'_>) -> Vec<Finding> {
+    let installations = input.snapshot.adapters.iter().enumerate();
     let each = installations.flat_map(|(place, rows)| {
-        let its: Vec<&JobRow> = look.adapters.rows.iter().filter(|row| row.place == place).collect();
+        let its: Vec<&JobRow> = input.adapters.rows.iter().filter(|row| row.place == place).collect();
         let mut found = kept_keys(rows, &its);
         found.extend(stuck_jobs(rows, &its));
-        found.extend(expired_limits(look, rows, &its));
-        found.extend(not_made_due(look, place, rows, &its));
-        found.extend(not_started(look, place, rows));
+        found.extend(expired_limits(input, rows, &its));
+        found.extend(not_made_due(input, place, rows, &its));
+        found.extend(not_started(input, place, rows));
         found
     });
     each.collect()
@@ -274,10 +274,10 @@ fn stuck_jobs(rows: &InstallationRows, its: &[&JobRow]) -> Option<Finding> {
 }
 
 /// `Solid Queue: 3 jobs are blocked by a limit that expired 12m4s ago, including Mail (orders/7)`
-fn expired_limits(look: &CheckInput<'_>, rows: &InstallationRows, its: &[&JobRow]) -> Option<Finding> {
-    let age = |row: &JobRow| row.judged.since.map(|since| look.age(since));
+fn expired_limits(input: &CheckInput<'_>, rows: &InstallationRows, its: &[&JobRow]) -> Option<Finding> {
+    let age = |row: &JobRow| row.judged.since.map(|since| input.age(since));
     // Until then its system frees it automatically, so there is nothing to report.
-    let limit = |row: &JobRow| row.job.limit.unwrap_or(look.thresholds.task_overdue);
+    let limit = |row: &JobRow| row.job.limit.unwrap_or(input.thresholds.task_overdue);
     let is_over = |row: &&&JobRow| {
         row.judged.state == JobState::Blocked
             && row.judged.proof == Proof::Lease
@@ -302,7 +302,7 @@ fn expired_limits(look: &CheckInput<'_>, rows: &InstallationRows, its: &[&JobRow
 
 /// `Solid Queue: 3 scheduled jobs were due up to 12m4s ago, but have not been put into their queues`
 fn not_made_due(
-    look: &CheckInput<'_>,
+    input: &CheckInput<'_>,
     place: usize,
     rows: &InstallationRows,
     its: &[&JobRow],
@@ -311,7 +311,7 @@ fn not_made_due(
     let read_at = rows.jobs.get(&Part::Scheduled)?.taken_at?;
     let late = |row: &JobRow| row.job.due_at.map(|due| (read_at - due).as_seconds_f64());
     let is_late = |row: &&&JobRow| {
-        row.part == Part::Scheduled && late(row).is_some_and(|late| late > look.thresholds.task_overdue)
+        row.part == Part::Scheduled && late(row).is_some_and(|late| late > input.thresholds.task_overdue)
     };
     let all: Vec<&&JobRow> = its.iter().filter(is_late).collect();
     let first = all.iter().min_by_key(|row| row.job.due_at)?;
@@ -326,14 +326,14 @@ fn not_made_due(
         ),
     };
     let finding = Finding::new("adapter_asleep", Severity::Warning, summary, Subject::Job(first.id));
-    let about = leaderless(look, place, rows).unwrap_or_default();
+    let about = leaderless(input, place, rows).unwrap_or_default();
     Some(Finding { since: first.job.due_at, ..finding.about(about) })
 }
 
 /// `PgQueuer: 3 schedules were due up to 12m4s ago, but were not started, including report`
-fn not_started(look: &CheckInput<'_>, place: usize, rows: &InstallationRows) -> Option<Finding> {
+fn not_started(input: &CheckInput<'_>, place: usize, rows: &InstallationRows) -> Option<Finding> {
     let read_at = rows.schedules.taken_at?;
-    let its = look.adapters.schedules.iter().filter(|row| row.place.0 == place);
+    let its = input.adapters.schedules.iter().filter(|row| row.place.0 == place);
     let late: Vec<_> = its.filter(|row| row.state == ScheduleState::Overdue).collect();
     let first = late.iter().min_by_key(|row| row.schedule.next_run_at)?;
     let due = first.schedule.next_run_at?;
@@ -351,7 +351,7 @@ fn not_started(look: &CheckInput<'_>, place: usize, rows: &InstallationRows) -> 
     };
     let subject = Subject::JobSchedule(first.id);
     let finding = Finding::new("adapter_schedule", Severity::Warning, summary, subject);
-    let about = leaderless(look, place, rows).unwrap_or_default();
+    let about = leaderless(input, place, rows).unwrap_or_default();
     Some(Finding { since: Some(due), ..finding.about(about) })
 }
 
@@ -364,14 +364,14 @@ const CLOSE: f64 = 0.8;
 
 /// Job systems of others: jobs whose run time is close to their system's limit. At the limit the job is given to a worker
 /// again, even if the first one still works.
-pub(super) fn adapter_limits(look: &CheckInput<'_>) -> Vec<Finding> {
-    let installations = look.snapshot.adapters.iter().enumerate();
-    installations.filter_map(|(place, rows)| close_to_limit(look, place, rows)).collect()
+pub(super) fn adapter_limits(input: &CheckInput<'_>) -> Vec<Finding> {
+    let installations = input.snapshot.adapters.iter().enumerate();
+    installations.filter_map(|(place, rows)| close_to_limit(input, place, rows)).collect()
 }
 
 /// `pg-boss: job mail has run for 12m40s of 15m00s`
-fn close_to_limit(look: &CheckInput<'_>, place: usize, rows: &InstallationRows) -> Option<Finding> {
-    let its = look.adapters.rows.iter().filter(|row| row.place == place && row.part == Part::Running);
+fn close_to_limit(input: &CheckInput<'_>, place: usize, rows: &InstallationRows) -> Option<Finding> {
+    let its = input.adapters.rows.iter().filter(|row| row.place == place && row.part == Part::Running);
     let mut all: Vec<(&JobRow, f64, f64)> = its.filter_map(|row| run_and_limit(rows, row)).collect();
     all.order_by(|(_, ran, limit), (_, other, its_limit)| (other / its_limit).total_cmp(&(ran / limit)));
     let (first, ran, limit) = *all.first()?;

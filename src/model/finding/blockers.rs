@@ -22,18 +22,18 @@ const KEEPS: &str = " runs other statements";
 
 /// Critical if it has been idle in transaction for too long, is idle with a session-level lock, or blocks too many; a
 /// warning if it is idle in transaction, waits for what may never come, or a session has waited for too long.
-pub(super) fn root_blockers(look: &CheckInput<'_>) -> Vec<Finding> {
-    let held = held_locks(look);
-    let backends = look.blocking_roots().filter(|root| matches!(root.party, Party::Backend(_)));
-    listed(ROOT_BLOCKER, backends, |root| root_finding(look, root, held.get(&root.party).copied()))
+pub(super) fn root_blockers(input: &CheckInput<'_>) -> Vec<Finding> {
+    let held = held_locks(input);
+    let backends = input.blocking_roots().filter(|root| matches!(root.party, Party::Backend(_)));
+    listed(ROOT_BLOCKER, backends, |root| root_finding(input, root, held.get(&root.party).copied()))
 }
 
 /// `4312 leads scheduler, 2 sessions wait to lead`, `3 sessions wait for a permit of exports`. A lease has its own finding.
-pub(super) fn normal_waits(look: &CheckInput<'_>) -> Vec<Finding> {
+pub(super) fn normal_waits(input: &CheckInput<'_>) -> Vec<Finding> {
     let finding = |root: &Root| {
         let pid = party_text(root.party);
         // The first session in a queue waits, too.
-        let (check, summary) = match look.normal_wait(root.party)? {
+        let (check, summary) = match input.normal_wait(root.party)? {
             NormalWait::Leader(name) => {
                 (LEADER, format!("{pid} leads {name}, {} to lead", wait_words(root.blocked)))
             }
@@ -42,10 +42,10 @@ pub(super) fn normal_waits(look: &CheckInput<'_>) -> Vec<Finding> {
             }
             NormalWait::Lease(_) => return None,
         };
-        let finding = Finding::new(check, Severity::Info, summary, look.subject(root.party));
-        Some(Finding { since: root.longest_wait, ..finding.about(look.about(root.party.pid(), None)) })
+        let finding = Finding::new(check, Severity::Info, summary, input.subject(root.party));
+        Some(Finding { since: root.longest_wait, ..finding.about(input.about(root.party.pid(), None)) })
     };
-    listed(LEADER, look.graph.roots.iter().filter_map(finding), |finding| finding)
+    listed(LEADER, input.graph.roots.iter().filter_map(finding), |finding| finding)
 }
 
 /// `1 session waits`, `3 sessions wait`
@@ -57,9 +57,9 @@ pub(super) fn wait_words(number: u32) -> String {
     }
 }
 
-fn held_locks<'a>(look: &CheckInput<'a>) -> FxHashMap<Party, &'a LockTag> {
+fn held_locks<'a>(input: &CheckInput<'a>) -> FxHashMap<Party, &'a LockTag> {
     let mut held = FxHashMap::default();
-    for queue in &look.view.view.graph.queues {
+    for queue in &input.view.view.graph.queues {
         let waiters = queue.waiters.len();
         for holder in &queue.holders {
             let entry = held.entry(holder.party).or_insert((waiters, &queue.tag));
@@ -72,27 +72,27 @@ fn held_locks<'a>(look: &CheckInput<'a>) -> FxHashMap<Party, &'a LockTag> {
 }
 
 /// The awaited object of a lock; for a transaction the row behind it, if the first waiter's tuple lock shows it.
-fn awaited<'b>(look: &'b CheckInput<'_>, tag: &'b LockTag) -> &'b LockTag {
-    let queue = look.graph.queues.iter().find(|queue| queue.tag == *tag);
+fn awaited<'b>(input: &'b CheckInput<'_>, tag: &'b LockTag) -> &'b LockTag {
+    let queue = input.graph.queues.iter().find(|queue| queue.tag == *tag);
     let waiter = queue.and_then(|queue| queue.waiters.first());
-    waiter.map_or(tag, |waiter| look.index.awaited(tag, waiter.pid))
+    waiter.map_or(tag, |waiter| input.index.awaited(tag, waiter.pid))
 }
 
-fn root_finding(look: &CheckInput<'_>, root: &Root, held: Option<&LockTag>) -> Finding {
+fn root_finding(input: &CheckInput<'_>, root: &Root, held: Option<&LockTag>) -> Finding {
     let pid = root.party.pid();
-    let backend = look.backend(pid);
+    let backend = input.backend(pid);
     let state = backend.and_then(|backend| backend.state);
-    let keeps = look.view.kept_key(root.party).is_some();
+    let keeps = input.view.kept_key(root.party).is_some();
     let doing = match backend {
         Some(_) if keeps => RootActivity { kind: KEEPS.to_owned(), ..RootActivity::default() },
         backend => backend.map_or_else(RootActivity::default, RootActivity::of),
     };
-    let (long, short) = doing.words(look);
-    let promise = look.view.promise(root);
-    let object = held.map(|tag| look.target(awaited(look, tag), Some(pid)));
+    let (long, short) = doing.words(input);
+    let promise = input.view.promise(root);
+    let object = held.map(|tag| input.target(awaited(input, tag), Some(pid)));
     let target = object.clone().filter(|_| keeps || state == Some(State::Idle));
     // For an idle session the summary contains what it holds.
-    let about = look.about(pid, object.as_deref().filter(|_| target.is_none()));
+    let about = input.about(pid, object.as_deref().filter(|_| target.is_none()));
     // In the short form the name comes last, so that the numbers are not cut.
     let holds = target.map_or_else(String::new, |target| format!(", holds {target}"));
     let summary = format!("{pid}{long}{holds}, {}", promise.words());
@@ -107,8 +107,8 @@ fn root_finding(look: &CheckInput<'_>, root: &Root, held: Option<&LockTag>) -> F
     };
     let RootActivity { kind, state: words, since: began, wait } = doing;
     let row = format!("{pid}{kind}{words}{wait}{lock_in_row}, {}", promise.words());
-    let remedy = backend.map(|backend| look.view.remedy(backend, is_key));
-    let itself = look.view.waits_for_itself(root.party);
+    let remedy = backend.map(|backend| input.view.remedy(backend, is_key));
+    let itself = input.view.waits_for_itself(root.party);
     let reason =
         remedy.as_ref().and_then(|remedy| remedy.as_ref().err()).map(|why| format!("no shortcut: {why}"));
     let kept = keeps.then(|| KEPT.to_owned());
@@ -116,12 +116,12 @@ fn root_finding(look: &CheckInput<'_>, root: &Root, held: Option<&LockTag>) -> F
     let about = parts.into_iter().flatten().collect::<Vec<_>>().join(" · ");
     // A session that got its lock a moment ago does what the others waited for: it should not be terminated yet.
     // If it blocks many, the severity is not reduced.
-    let is_young =
-        look.new_roots.is_young(root.party, look.snapshot.taken_at) && root.blocked < look.thresholds.blocked;
-    let severity = if keeps { Severity::Critical } else { root_severity(look, root, backend) };
+    let is_young = input.new_roots.is_young(root.party, input.snapshot.taken_at)
+        && root.blocked < input.thresholds.blocked;
+    let severity = if keeps { Severity::Critical } else { root_severity(input, root, backend) };
     let severity = if is_young { severity.min(Severity::Info) } else { severity };
     let verb = remedy.and_then(Result::ok).filter(|_| !is_young);
-    let finding = Finding::new(ROOT_BLOCKER, severity, summary, look.subject(root.party));
+    let finding = Finding::new(ROOT_BLOCKER, severity, summary, input.subject(root.party));
     Finding {
         blocked: root.blocked,
         since: root.longest_wait,
@@ -130,22 +130,22 @@ fn root_finding(look: &CheckInput<'_>, root: &Root, held: Option<&LockTag>) -> F
             .short(format!("{pid}{short}, {}{holds}", promise.short()))
             .in_row(began.or(root.longest_wait), row, &lock_in_row)
             .about(about)
-            .running(look.statement(pid))
+            .running(input.statement(pid))
     }
-    .expected(look.expected(root.party, None, root.longest_wait))
+    .expected(input.expected(root.party, None, root.longest_wait))
 }
 
-fn root_severity(look: &CheckInput<'_>, root: &Root, backend: Option<&Backend>) -> Severity {
-    let thresholds = look.thresholds;
+fn root_severity(input: &CheckInput<'_>, root: &Root, backend: Option<&Backend>) -> Severity {
+    let thresholds = input.thresholds;
     let state = backend.and_then(|backend| backend.state);
     let idle_since = backend.and_then(|backend| backend.state_change);
     let in_transaction = state.is_some_and(State::is_idle_in_transaction);
-    let too_long = in_transaction && look.is_older(idle_since, thresholds.idle_in_transaction);
+    let too_long = in_transaction && input.is_older(idle_since, thresholds.idle_in_transaction);
     if too_long || state == Some(State::Idle) || root.blocked >= thresholds.blocked {
         Severity::Critical
     } else if in_transaction
         || backend.is_some_and(waits::stalls)
-        || look.is_older(root.longest_wait, thresholds.wait)
+        || input.is_older(root.longest_wait, thresholds.wait)
     {
         Severity::Warning
     } else {
@@ -193,9 +193,9 @@ impl RootActivity {
     }
 
     /// The long and the short form, with the age.
-    fn words(&self, look: &CheckInput<'_>) -> (String, String) {
+    fn words(&self, input: &CheckInput<'_>) -> (String, String) {
         let Self { kind, state, since, wait } = self;
-        let (age, short) = (look.age_text(*since), state.replace("idle in transaction", "idle in xact"));
+        let (age, short) = (input.age_text(*since), state.replace("idle in transaction", "idle in xact"));
         (format!("{kind}{state}{age}{wait}"), format!("{kind}{short}{age}"))
     }
 }
@@ -250,10 +250,10 @@ const STATEMENT: usize = 400;
 
 /// A request that conflicts with requests behind it which would not conflict with the holders: without it they would not
 /// wait. An `ALTER TABLE` behind a long query does this to every reader of the table.
-pub(super) fn convoys(look: &CheckInput<'_>) -> Vec<Finding> {
-    let least = look.thresholds.convoy.max(1);
+pub(super) fn convoys(input: &CheckInput<'_>) -> Vec<Finding> {
+    let least = input.thresholds.convoy.max(1);
     let mut convoys: Vec<(u32, &Queue, &Waiter)> = Vec::new();
-    for queue in &look.graph.queues {
+    for queue in &input.graph.queues {
         if queue.waiters.len() > least as usize {
             let found = waits_by_mode(queue).into_iter().filter(|(_, behind)| *behind >= least);
             convoys
@@ -263,39 +263,39 @@ pub(super) fn convoys(look: &CheckInput<'_>) -> Vec<Finding> {
     convoys.order_by_key(|(behind, _, waiter)| (std::cmp::Reverse(*behind), waiter.wait_start, waiter.pid));
     listed(CONVOY, convoys.into_iter(), |(behind, queue, waiter)| {
         let who = party_text(waiter.party);
-        let age = look.age_text(waiter.wait_start);
+        let age = input.age_text(waiter.wait_start);
         let holder = queue.holders.first().map(|holder| holder.party.pid());
-        let awaited = look.index.awaited(&queue.tag, waiter.pid);
-        let target = look.target(awaited, holder);
-        let (root, statement) = (root_of(look, waiter.party), statement_words(look, waiter.pid));
+        let awaited = input.index.awaited(&queue.tag, waiter.pid);
+        let target = input.target(awaited, holder);
+        let (root, statement) = (root_of(input, waiter.party), statement_words(input, waiter.pid));
         let root = root.map(|root| format!(" for {}", party_text(root.party))).unwrap_or_default();
-        let promise = look.view.promise_of(Verb::Cancel, &[waiter.party]);
+        let promise = input.view.promise_of(Verb::Cancel, &[waiter.party]);
         let head = format!("{who}{statement} waits{age}{root}");
         let object = format!(" for {}", words::request(waiter.mode, awaited, &target));
         let summary = format!("{head}{object}, {}", promise.words());
         let row = format!("{who}{statement} waits{root}{object}, {}", promise.words());
-        let finding = Finding::new(CONVOY, Severity::Warning, summary, look.subject(waiter.party));
+        let finding = Finding::new(CONVOY, Severity::Warning, summary, input.subject(waiter.party));
         // The name at the end is cut, not the numbers.
         let finding = finding.short(format!("{head}, {} · {target}", promise.short()));
         let finding = finding.in_row(waiter.wait_start, row, &object);
-        let finding = finding.about(choice(look, waiter.party)).running(look.statement(waiter.party.pid()));
+        let finding = finding.about(choice(input, waiter.party)).running(input.statement(waiter.party.pid()));
         Finding {
             blocked: promise.blocked.max(behind),
             since: waiter.wait_start,
             help: Some("cancel"),
             ..finding
         }
-        .expected(look.expected_waiter(waiter.party, awaited, waiter.wait_start))
+        .expected(input.expected_waiter(waiter.party, awaited, waiter.wait_start))
     })
 }
 
 /// Merges a convoy and the root that it waits for into one finding. If the root is active, and cancelling the request at
 /// the head of the queue frees more sessions at once than ending the root, the finding is that of the request, with the
 /// higher severity of both; otherwise it is that of the root.
-pub(super) fn one_for_each(findings: &mut Vec<Finding>, look: &CheckInput<'_>) {
-    let graph = &look.graph;
+pub(super) fn one_for_each(findings: &mut Vec<Finding>, input: &CheckInput<'_>) {
+    let graph = &input.graph;
     let works =
-        |party: Party| look.backend(party.pid()).and_then(|backend| backend.state) == Some(State::Active);
+        |party: Party| input.backend(party.pid()).and_then(|backend| backend.state) == Some(State::Active);
     let is_open = |finding: &Finding, check: &str| finding.check == check && finding.expected.is_none();
     let mut at = 0;
     while let Some(finding) = findings.get(at) {
@@ -315,7 +315,7 @@ pub(super) fn one_for_each(findings: &mut Vec<Finding>, look: &CheckInput<'_>) {
         let blocks = ends.map_or(0, |root| root.blocked);
         let is_cheaper = works(root)
             && 2 * finding.blocked >= blocks
-            && look.view.promise_of(Verb::Cancel, &[head]).now > frees;
+            && input.view.promise_of(Verb::Cancel, &[head]).now > frees;
         let gone = findings.remove(if is_cheaper { place } else { at });
         if !is_cheaper {
             // The wait of the request is not a separate finding either.
@@ -330,16 +330,16 @@ pub(super) fn one_for_each(findings: &mut Vec<Finding>, look: &CheckInput<'_>) {
     }
 }
 
-fn root_of<'a>(look: &'a CheckInput<'_>, party: Party) -> Option<&'a Root> {
-    let graph = &look.graph;
+fn root_of<'a>(input: &'a CheckInput<'_>, party: Party) -> Option<&'a Root> {
+    let graph = &input.graph;
     let root = graph.roots_above(party).first().copied()?;
     graph.roots.iter().find(|one| one.party == root)
 }
 
 /// ` ALTER TABLE`: the first words of the request's statement.
-fn statement_words(look: &CheckInput<'_>, pid: i32) -> String {
+fn statement_words(input: &CheckInput<'_>, pid: i32) -> String {
     const WORDS: usize = 2;
-    let query = look.backend(pid).and_then(|backend| backend.query.as_ref());
+    let query = input.backend(pid).and_then(|backend| backend.query.as_ref());
     let statement = query.and_then(|query| statement::first(query.unredacted(), STATEMENT));
     let words =
         statement.map(|statement| statement.name.split(' ').take(WORDS).collect::<Vec<_>>().join(" "));
@@ -347,11 +347,11 @@ fn statement_words(look: &CheckInput<'_>, pid: i32) -> String {
 }
 
 /// `root 4312: 1 continues now, 16 in turn · deploy@ci`: the operator has to choose one of two remedies.
-fn choice(look: &CheckInput<'_>, party: Party) -> String {
-    let root = root_of(look, party);
+fn choice(input: &CheckInput<'_>, party: Party) -> String {
+    let root = root_of(input, party);
     let choice = root
-        .map(|root| format!("root {}: {}", party_text(root.party), look.view.promise(root).numbers(true)));
-    let about = look.about(party.pid(), None);
+        .map(|root| format!("root {}: {}", party_text(root.party), input.view.promise(root).numbers(true)));
+    let about = input.about(party.pid(), None);
     [choice.unwrap_or_default(), about]
         .into_iter()
         .filter(|part| !part.is_empty())

@@ -157,8 +157,8 @@ impl Deadlocks {
 
 /// Names the parties if their cycle was in one of the earlier snapshots; a deadlock between two snapshots leaves only its
 /// count.
-pub(super) fn broken_deadlocks(look: &CheckInput<'_>) -> Vec<Finding> {
-    let broken = &look.deadlocks.broken;
+pub(super) fn broken_deadlocks(input: &CheckInput<'_>) -> Vec<Finding> {
+    let broken = &input.deadlocks.broken;
     let Some(first) = broken.first() else { return Vec::new() };
     let rise: u64 = broken.iter().map(|broken| broken.rise).sum();
     let deadlocks = if rise == 1 { "a deadlock".to_owned() } else { format!("{} deadlocks", count(rise)) };
@@ -169,21 +169,21 @@ pub(super) fn broken_deadlocks(look: &CheckInput<'_>) -> Vec<Finding> {
     let summary =
         format!("the server broke {deadlocks}{}", seen.map(|seen| seen.words(rise)).unwrap_or_default());
     let subject =
-        seen.and_then(|seen| seen.parties.first()).map_or(Subject::Server, |party| look.subject(*party));
+        seen.and_then(|seen| seen.parties.first()).map_or(Subject::Server, |party| input.subject(*party));
     let finding = Finding::new("deadlocks", Severity::Warning, summary, subject).short(short);
     let details = all.iter().flat_map(|victims| victims.said.iter().cloned()).collect();
     vec![Finding { since: Some(first.since), details, ..finding }]
 }
 
 /// A cycle of the wait graph: a deadlock that the server has not broken yet (it checks after `deadlock_timeout`).
-pub(super) fn cycles(look: &CheckInput<'_>) -> Vec<Finding> {
-    listed("cycle", look.graph.cycles.iter(), |cycle| {
+pub(super) fn cycles(input: &CheckInput<'_>) -> Vec<Finding> {
+    listed("cycle", input.graph.cycles.iter(), |cycle| {
         let parties = parties_text(cycle);
-        let subject = look.subject(*cycle.first()?);
+        let subject = input.subject(*cycle.first()?);
         let summary = format!("deadlock: {parties} wait for each other");
         let finding = Finding::new("cycle", Severity::Critical, summary, subject);
         let blocked = u32::try_from(cycle.len()).unwrap_or(u32::MAX);
-        let who = cycle.iter().filter_map(|party| Some(words::who(look.backend(party.pid())?)));
+        let who = cycle.iter().filter_map(|party| Some(words::who(input.backend(party.pid())?)));
         let finding = finding.about(who.take(4).collect::<Vec<_>>().join(" and "));
         Some(Finding { blocked, help: Some("cancel"), ..finding })
     })

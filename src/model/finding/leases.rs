@@ -16,22 +16,22 @@ const SLACK: f64 = 2.0;
 const NAME: usize = 40;
 
 /// One finding for each expired lease while they are few, and one for each lease with several owners.
-pub(super) fn leases(look: &CheckInput<'_>) -> Vec<Finding> {
-    let expired = look.leases.rows.iter().filter(|row| row.state == LeaseState::Expired);
+pub(super) fn leases(input: &CheckInput<'_>) -> Vec<Finding> {
+    let expired = input.leases.rows.iter().filter(|row| row.state == LeaseState::Expired);
     let expired: Vec<&LeaseRow> = expired.collect();
     let mut findings: Vec<Finding> = match expired.len() {
-        ..=SINGLE => expired.iter().map(|row| one_expired(look, row)).collect(),
-        _ => many_expired(look, &expired).into_iter().collect(),
+        ..=SINGLE => expired.iter().map(|row| one_expired(input, row)).collect(),
+        _ => many_expired(input, &expired).into_iter().collect(),
     };
-    findings.extend(lease_ahead(look));
-    findings.extend(queues(look));
+    findings.extend(lease_ahead(input));
+    findings.extend(queues(input));
     findings
 }
 
 /// `lease 7 of node1 expired 41s ago and was not released`
-fn one_expired(look: &CheckInput<'_>, row: &LeaseRow) -> Finding {
+fn one_expired(input: &CheckInput<'_>, row: &LeaseRow) -> Finding {
     let (name, owner) = (text::one_line(&row.name), owner_words(row));
-    let age = look.age_text(row.expires_at);
+    let age = input.age_text(row.expires_at);
     let waiting = match row.waiting {
         0 => String::new(),
         waiting => format!(", {waiting} waiting"),
@@ -40,10 +40,10 @@ fn one_expired(look: &CheckInput<'_>, row: &LeaseRow) -> Finding {
     expired_lease(row, &summary).short(format!("lease {name} of {owner} expired{age} ago{waiting}"))
 }
 
-fn many_expired(look: &CheckInput<'_>, rows: &[&LeaseRow]) -> Option<Finding> {
+fn many_expired(input: &CheckInput<'_>, rows: &[&LeaseRow]) -> Option<Finding> {
     let row = rows.iter().min_by_key(|row| (row.expires_at.is_none(), row.expires_at))?;
     let (name, owner) = (text::one_line(&row.name), owner_words(row));
-    let (number, age) = (text::count(rows.len() as u64), look.age_text(row.expires_at));
+    let (number, age) = (text::count(rows.len() as u64), input.age_text(row.expires_at));
     let summary =
         format!("{number} leases expired and were not released; the first is {name} of {owner}{age} ago");
     let short = format!("{number} leases expired, first {name} of {owner}{age} ago");
@@ -51,12 +51,12 @@ fn many_expired(look: &CheckInput<'_>, rows: &[&LeaseRow]) -> Option<Finding> {
 }
 
 /// `lease report is held by node1 for 1m12s, 3 sessions wait for it`
-fn queues(look: &CheckInput<'_>) -> Vec<Finding> {
+fn queues(input: &CheckInput<'_>) -> Vec<Finding> {
     let is_awaited = |row: &&LeaseRow| row.state == LeaseState::Held && row.waiting > 0;
-    listed("lease_queue", look.leases.rows.iter().filter(is_awaited), |row| {
+    listed("lease_queue", input.leases.rows.iter().filter(is_awaited), |row| {
         let (name, owner) = (text::one_line(&row.name), owner_words(row));
         let age =
-            row.acquired_at.map(|_| format!(" for{}", look.age_text(row.acquired_at))).unwrap_or_default();
+            row.acquired_at.map(|_| format!(" for{}", input.age_text(row.acquired_at))).unwrap_or_default();
         let head = format!("lease {name} is held by {owner}{age}, {}", wait_words(row.waiting));
         let finding =
             Finding::new("lease_queue", Severity::Info, format!("{head} for it"), Subject::Lease(row.id));
@@ -66,13 +66,13 @@ fn queues(look: &CheckInput<'_>) -> Vec<Finding> {
 
 /// `lease 7 of node1 ends in 1h00m, later than its term of 1.0s permits: the clock was set back`, for the one with the most
 /// time left.
-fn lease_ahead(look: &CheckInput<'_>) -> Option<Finding> {
-    let now = look.snapshot.taken_at;
+fn lease_ahead(input: &CheckInput<'_>) -> Option<Finding> {
+    let now = input.snapshot.taken_at;
     let left = |row: &LeaseRow| row.expires_at.map_or(0.0, |end| (end - now).as_seconds_f64());
     let is_beyond = |row: &&LeaseRow| {
         row.state == LeaseState::Held && row.term.is_some_and(|term| left(row) > term + SLACK)
     };
-    let rows: Vec<_> = look.leases.rows.iter().filter(is_beyond).collect();
+    let rows: Vec<_> = input.leases.rows.iter().filter(is_beyond).collect();
     let row = rows.iter().max_by(|one, other| left(one).total_cmp(&left(other)))?;
     let (name, owner) = (text::one_line(&row.name), owner_words(row));
     let (ends, term) = (text::duration(left(row)), text::duration(row.term.unwrap_or_default()));
@@ -97,8 +97,8 @@ fn expired_lease(row: &LeaseRow, summary: &str) -> Finding {
 }
 
 /// Locks in Redis that never expire, or that no owner holds on a majority; and servers that do not answer.
-pub(super) fn redis_locks(look: &CheckInput<'_>) -> Vec<Finding> {
-    let leases = &look.snapshot.systems.redis;
+pub(super) fn redis_locks(input: &CheckInput<'_>) -> Vec<Finding> {
+    let leases = &input.snapshot.systems.redis;
     let leaks = leases.rows.iter().filter(|row| row.leaks()).collect();
     let split = leases.rows.iter().filter(|row| row.standing == Standing::Split).collect();
     let mut findings = several(leaks, "redis_no_expiry", "never expire", |row| {
@@ -148,9 +148,9 @@ fn down(leases: &RedisLeases) -> Option<Finding> {
 const SINGLE_LIMITS: usize = 2;
 
 /// Rate limits that refuse all requests at the moment: intended, but worth reporting.
-pub(super) fn full_limits(look: &CheckInput<'_>) -> Vec<Finding> {
+pub(super) fn full_limits(input: &CheckInput<'_>) -> Vec<Finding> {
     let full: Vec<LimitRow<'_>> =
-        rate_limit::rows(look.snapshot).filter(|row| row.state == LimitState::Full).collect();
+        rate_limit::rows(input.snapshot).filter(|row| row.state == LimitState::Full).collect();
     let finding = |row: &LimitRow<'_>, summary: String| {
         let finding = Finding::new("rate_limit", Severity::Info, summary, Subject::Limit(row.id));
         Finding { since: row.limit.window_start, ..finding }
@@ -174,9 +174,9 @@ pub(super) fn full_limits(look: &CheckInput<'_>) -> Vec<Finding> {
 /// ahead.
 ///
 /// One finding for each generator that is ahead by more than `[thresholds] id_ahead`.
-pub(super) fn generators_ahead(look: &CheckInput<'_>) -> Vec<Finding> {
-    let limit = look.thresholds.id_ahead;
-    let ahead = id_generator::rows(look.snapshot)
+pub(super) fn generators_ahead(input: &CheckInput<'_>) -> Vec<Finding> {
+    let limit = input.thresholds.id_ahead;
+    let ahead = id_generator::rows(input.snapshot)
         .filter_map(|row| Some((row, row.ahead.filter(|seconds| *seconds > limit)?)));
     listed("id_ahead", ahead, |(row, seconds)| {
         let (worker, by) = (row.id.worker, text::duration(seconds));

@@ -23,20 +23,20 @@ const IDLE_SESSION_LOCK: &str = "idle_session_lock";
 /// A backend that is idle outside a transaction can hold advisory locks only at session level. It has held them since
 /// before it became idle, so its idle time is a lower bound. Workers that elect a leader do this for days, so it is only
 /// informational. A backend that blocks others is a root, and not reported twice.
-pub(super) fn idle_locks(look: &CheckInput<'_>) -> Vec<Finding> {
+pub(super) fn idle_locks(input: &CheckInput<'_>) -> Vec<Finding> {
     // State and locks must be from the same poll.
     let (Observed::Read(backends), Observed::Read(locks)) =
-        (look.snapshot.backends.observed(), look.snapshot.locks.observed())
+        (input.snapshot.backends.observed(), input.snapshot.locks.observed())
     else {
         return Vec::new();
     };
-    let mut idle = idle_sessions(look, backends);
+    let mut idle = idle_sessions(input, backends);
     if idle.is_empty() {
         return Vec::new();
     }
-    let told: FxHashSet<LockTag> = look.tasks.rows.iter().filter_map(task_lock).collect();
+    let reported: FxHashSet<LockTag> = input.tasks.rows.iter().filter_map(task_lock).collect();
     for lock in locks.iter().filter(|lock| lock.granted && lock.tag.locktype() == LockType::Advisory) {
-        if told.contains(&lock.tag) || is_name(&lock.tag) {
+        if reported.contains(&lock.tag) || is_name(&lock.tag) {
             continue;
         }
         if let Some(holder) = lock.pid.and_then(|pid| idle.get_mut(&pid)) {
@@ -46,7 +46,7 @@ pub(super) fn idle_locks(look: &CheckInput<'_>) -> Vec<Finding> {
     }
     let mut holders: Vec<_> = idle.into_values().filter(|holder| holder.locks > 0).collect();
     holders.order_by_key(|holder| (holder.since, holder.backend.pid));
-    listed(IDLE_SESSION_LOCK, holders.into_iter(), |holder| holder.finding(look))
+    listed(IDLE_SESSION_LOCK, holders.into_iter(), |holder| holder.finding(input))
 }
 
 /// The lock on a worker's name is held as long as the worker is alive, also while it is idle.
@@ -67,28 +67,28 @@ struct LockHolder<'a> {
 }
 
 impl LockHolder<'_> {
-    fn finding(self, look: &CheckInput<'_>) -> Option<Finding> {
+    fn finding(self, input: &CheckInput<'_>) -> Option<Finding> {
         let pid = self.backend.pid;
-        let age = look.age_text(Some(self.since));
-        let target = look.target(&self.first?.tag, Some(pid));
+        let age = input.age_text(Some(self.since));
+        let target = input.target(&self.first?.tag, Some(pid));
         let more = if self.locks > 1 { format!(" and {} more", self.locks - 1) } else { String::new() };
         let summary = format!("{pid} idle{age} holds {target}{more}, no waiters");
         let finding =
             Finding::new(IDLE_SESSION_LOCK, Severity::Info, summary, Subject::Backend(self.backend.id()));
         let finding = finding.short(format!("{pid} idle{age} holds {target}{more}"));
-        let finding = finding.about(look.about(pid, None)).running(look.statement(pid));
+        let finding = finding.about(input.about(pid, None)).running(input.statement(pid));
         Some(Finding { since: Some(self.since), help: Some("terminate"), ..finding })
     }
 }
 
-fn idle_sessions<'a>(look: &CheckInput<'a>, backends: &'a [Backend]) -> FxHashMap<i32, LockHolder<'a>> {
+fn idle_sessions<'a>(input: &CheckInput<'a>, backends: &'a [Backend]) -> FxHashMap<i32, LockHolder<'a>> {
     let holder = |backend: &'a Backend| {
         let since = backend.state_change.filter(|_| backend.state == Some(State::Idle))?;
-        let long = look.age(since) >= look.thresholds.idle_lock;
+        let long = input.age(since) >= input.thresholds.idle_lock;
         long.then_some((backend.pid, LockHolder { backend, since, first: None, locks: 0 }))
     };
     let mut idle: FxHashMap<_, _> = backends.iter().filter_map(holder).collect();
-    for root in &look.graph.roots {
+    for root in &input.graph.roots {
         if let Party::Backend(pid) = root.party {
             idle.remove(&pid);
         }
@@ -106,8 +106,8 @@ const NEARLY_FULL: f64 = 0.75;
 ///
 /// Compares the locks that are certainly in the table with its guaranteed capacity; unused shared memory can hold some
 /// more.
-pub(super) fn lock_table(look: &CheckInput<'_>) -> Vec<Finding> {
-    let (Some(server), Observed::Read(locks)) = (look.snapshot.server(), look.snapshot.locks.observed())
+pub(super) fn lock_table(input: &CheckInput<'_>) -> Vec<Finding> {
+    let (Some(server), Observed::Read(locks)) = (input.snapshot.server(), input.snapshot.locks.observed())
     else {
         return Vec::new();
     };
@@ -133,14 +133,14 @@ pub(super) fn lock_table(look: &CheckInput<'_>) -> Vec<Finding> {
     let by = by.unwrap_or_default();
     let summary =
         format!("lock table has at least {} locks, {percent:.0}% of the guaranteed {of}{by}", number(taken));
-    let subject = most.map_or(Subject::Server, |(party, _)| look.subject(party));
+    let subject = most.map_or(Subject::Server, |(party, _)| input.subject(party));
     let mut finding = Finding::new(LOCK_TABLE, severity, summary, subject)
         .short(format!("lock table has ≥{percent:.0}% of its guaranteed locks{by}"))
         .about("when it is full, statements fail with \"out of shared memory\" (53200): max_locks_per_transaction");
     if let Some((Party::Backend(pid), has)) = most {
         // Terminating it would empty more than half of the table.
         let is_most = (taken - has.min(taken)) < taken / 2;
-        finding = Finding { help: is_most.then_some("terminate"), ..finding.running(look.statement(pid)) };
+        finding = Finding { help: is_most.then_some("terminate"), ..finding.running(input.statement(pid)) };
     }
     vec![finding]
 }

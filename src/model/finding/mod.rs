@@ -156,11 +156,11 @@ pub fn checks(has_locks: bool) -> usize {
 
 /// All findings, worst first: by severity, then by the number of waiters behind it, then the longest. Checks of locks are
 /// skipped if the locks are not from this poll: a separate finding reports that.
-pub fn find(look: &CheckInput<'_>) -> Vec<Finding> {
-    let has_locks = look.snapshot.locks.is_known();
+pub fn find(input: &CheckInput<'_>) -> Vec<Finding> {
+    let has_locks = input.snapshot.locks.is_known();
     let checks = CHECKS.iter().filter(|(_, about_locks)| has_locks || !about_locks);
-    let mut findings: Vec<Finding> = checks.flat_map(|(check, _)| check(look)).collect();
-    blockers::one_for_each(&mut findings, look);
+    let mut findings: Vec<Finding> = checks.flat_map(|(check, _)| check(input)).collect();
+    blockers::one_for_each(&mut findings, input);
     findings.order_by(|a, b| {
         let worst = b.severity.cmp(&a.severity).then(b.blocked.cmp(&a.blocked));
         // An earlier start is longer; an unknown one is shorter than any.
@@ -173,9 +173,9 @@ pub fn find(look: &CheckInput<'_>) -> Vec<Finding> {
 /// Removes informational findings about a session with a more severe finding.
 fn cover(findings: &mut Vec<Finding>) {
     let bad = findings.iter().filter(|finding| finding.severity > Severity::Info);
-    let told: FxHashSet<i32> = bad.filter_map(Finding::pid).collect();
+    let reported: FxHashSet<i32> = bad.filter_map(Finding::pid).collect();
     let is_news = |finding: &Finding| {
-        finding.severity > Severity::Info || finding.pid().is_none_or(|pid| !told.contains(&pid))
+        finding.severity > Severity::Info || finding.pid().is_none_or(|pid| !reported.contains(&pid))
     };
     findings.retain(is_news);
 }

@@ -16,13 +16,13 @@ use crate::text::{self, count};
 const RESERVED: u32 = 3;
 
 /// A warning from the threshold on; critical if only the reserved connections are left.
-pub(super) fn connections(look: &CheckInput<'_>) -> Vec<Finding> {
-    let Some(server) = look.snapshot.server() else { return Vec::new() };
-    if !look.snapshot.backends.is_known() {
+pub(super) fn connections(input: &CheckInput<'_>) -> Vec<Finding> {
+    let Some(server) = input.snapshot.server() else { return Vec::new() };
+    if !input.snapshot.backends.is_known() {
         return Vec::new();
     }
     let (used, max) = (server.connections, server.max_connections);
-    if max == 0 || f64::from(used) < f64::from(max) * look.thresholds.connections {
+    if max == 0 || f64::from(used) < f64::from(max) * input.thresholds.connections {
         return Vec::new();
     }
     let severity = if used.saturating_add(RESERVED) >= max { Severity::Critical } else { Severity::Warning };
@@ -36,8 +36,8 @@ const OLD: u64 = 10_000;
 const LARGE: u64 = 1_000_000;
 
 /// One finding for each log that has outgrown its retention, or is large without one.
-pub(super) fn growth(look: &CheckInput<'_>) -> Vec<Finding> {
-    let snapshot = look.snapshot;
+pub(super) fn growth(input: &CheckInput<'_>) -> Vec<Finding> {
+    let snapshot = input.snapshot;
     let tasks = snapshot.task_sets.iter().filter(|set| set.tables.own_keys);
     let logs = tasks.filter_map(|set| Some((set.tables.executions.as_deref()?, set.tables.growth)));
     let queues = snapshot.systems.counts.iter().filter(|table| table.source.own_keys);
@@ -91,13 +91,13 @@ impl UnreadSection<'_> {
 /// One finding for each table, or section without one, whose last reading failed, with the age of the rows shown instead.
 /// Tables that fail for the same reason are one finding: a role may have a thousand of them. Job systems of others and
 /// Redis servers have separate findings.
-pub(super) fn stale_sections(look: &CheckInput<'_>) -> Vec<Finding> {
-    let sections = look.snapshot.unread();
+pub(super) fn stale_sections(input: &CheckInput<'_>) -> Vec<Finding> {
+    let sections = input.snapshot.unread();
     let unread = unread(&sections);
     let kinds = grouped(unread.iter(), UnreadSection::kind);
     let findings = kinds.iter().flat_map(|((_, reason), all)| match all.len() {
-        ..MANY => all.iter().map(|one| stale(look, one)).collect(),
-        _ => together(look, all, reason).into_iter().collect::<Vec<_>>(),
+        ..MANY => all.iter().map(|one| stale(input, one)).collect(),
+        _ => together(input, all, reason).into_iter().collect::<Vec<_>>(),
     });
     listed("stale_section", findings, |finding| finding)
 }
@@ -148,29 +148,29 @@ fn of_group<'a>(group: &[&'a SectionRead<'_>]) -> Option<UnreadSection<'a>> {
 }
 
 /// `cannot read leases of public.distlock: permission denied for table distlock; …; the rows shown are 12s old`
-fn stale(look: &CheckInput<'_>, one: &UnreadSection<'_>) -> Finding {
+fn stale(input: &CheckInput<'_>, one: &UnreadSection<'_>) -> Finding {
     let of = one.of.map(|of| format!(" of {of}")).unwrap_or_default();
-    stale_finding(look, one.section, &format!("{}{of}", one.what), one.reason, one.since)
+    stale_finding(input, one.section, &format!("{}{of}", one.what), one.reason, one.since)
 }
 
 /// `cannot read leases of 1,000 tables (a.distlock, b.distlock, c.distlock, …): it is not read: mallory is not trusted`
-fn together(look: &CheckInput<'_>, all: &[&UnreadSection<'_>], reason: &str) -> Option<Finding> {
+fn together(input: &CheckInput<'_>, all: &[&UnreadSection<'_>], reason: &str) -> Option<Finding> {
     let first = all.first()?;
     let names: Vec<_> = all.iter().filter_map(|one| one.of).take(NAMED).collect();
     let more = if all.len() > names.len() { ", …" } else { "" };
     let count = crate::text::count(all.len() as u64);
     let what = format!("{} of {count} tables ({}{more})", first.what, names.join(", "));
-    Some(stale_finding(look, first.section, &what, reason, all.iter().map(|one| one.since).min().flatten()))
+    Some(stale_finding(input, first.section, &what, reason, all.iter().map(|one| one.since).min().flatten()))
 }
 
 fn stale_finding(
-    look: &CheckInput<'_>,
+    input: &CheckInput<'_>,
     section: &'static str,
     what: &str,
     reason: &str,
     since: Option<Timestamp>,
 ) -> Finding {
-    let age = since.map(|since| format!("{} old", crate::text::duration(look.age(since))));
+    let age = since.map(|since| format!("{} old", crate::text::duration(input.age(since))));
     let (old, shown) =
         age.map_or_else(Default::default, |age| (format!(", {age}"), format!("; the rows shown are {age}")));
     let summary = format!("{what}: {reason}{shown}");
@@ -180,8 +180,8 @@ fn stale_finding(
 
 /// Names the grant that would show the activity of other roles (`pg_read_all_stats`; "Predefined Roles" in the
 /// documentation).
-pub(super) fn hidden_activity(look: &CheckInput<'_>) -> Vec<Finding> {
-    let Some(server) = look.snapshot.server().filter(|server| !server.sees_all) else {
+pub(super) fn hidden_activity(input: &CheckInput<'_>) -> Vec<Finding> {
+    let Some(server) = input.snapshot.server().filter(|server| !server.sees_all) else {
         return Vec::new();
     };
     let role = server.user.replace('"', "\"\"");
@@ -194,9 +194,9 @@ pub(super) fn hidden_activity(look: &CheckInput<'_>) -> Vec<Finding> {
 ///
 /// One finding for each such table. locktop reads both tables; an application that uses the unqualified name may find the
 /// wrong one.
-pub(super) fn hidden_tables(look: &CheckInput<'_>) -> Vec<Finding> {
-    let sets = look.snapshot.task_sets.iter().map(|set| (&*set.tables.schedules, &set.tables.owner));
-    let tables = look.snapshot.systems.sections().map(|(_, source, ..)| (&*source.name, &source.owner));
+pub(super) fn hidden_tables(input: &CheckInput<'_>) -> Vec<Finding> {
+    let sets = input.snapshot.task_sets.iter().map(|set| (&*set.tables.schedules, &set.tables.owner));
+    let tables = input.snapshot.systems.sections().map(|(_, source, ..)| (&*source.name, &source.owner));
     let hiding: BTreeSet<_> = sets
         .chain(tables)
         .filter_map(|(name, owner)| Some((name, owner.stranger.as_deref()?, owner.hides.as_deref()?)))

@@ -20,18 +20,18 @@ pub(super) const LONG_WAIT: &str = "long_wait";
 /// The longest wait for each lock, if it is too long, and how many more wait too long for the same. If all holders of the
 /// lock wait too long themselves, it is part of a chain, whose first such wait is reported: usually the one for a lock of
 /// the root.
-pub(super) fn long_waits(look: &CheckInput<'_>) -> Vec<Finding> {
-    let queues = look.graph.queues.iter().filter(|queue| !look.is_normal(queue));
-    let mut waits: Vec<_> = queues.filter_map(|queue| longest_wait(look, queue)).collect();
+pub(super) fn long_waits(input: &CheckInput<'_>) -> Vec<Finding> {
+    let queues = input.graph.queues.iter().filter(|queue| !input.is_normal(queue));
+    let mut waits: Vec<_> = queues.filter_map(|queue| longest_wait(input, queue)).collect();
     waits.order_by_key(|(since, _, waiter, _)| (*since, waiter.pid));
     listed(LONG_WAIT, waits.into_iter(), |(since, queue, waiter, others)| {
         let who = party_text(waiter.party);
-        let age = look.age_text(Some(since));
-        let awaited = look.index.awaited(&queue.tag, waiter.pid);
-        let target = look.target(awaited, queue.holders.first().map(|holder| holder.party.pid()));
+        let age = input.age_text(Some(since));
+        let awaited = input.index.awaited(&queue.tag, waiter.pid);
+        let target = input.target(awaited, queue.holders.first().map(|holder| holder.party.pid()));
         let request = words::request(waiter.mode, awaited, &target);
         // Too few for a convoy, but of the same kind and with the same remedy.
-        let cancel = || look.view.promise_of(Verb::Cancel, &[waiter.party]);
+        let cancel = || input.view.promise_of(Verb::Cancel, &[waiter.party]);
         let promise = holds_up(queue, waiter).then(cancel).filter(|promise| promise.now > 0);
         let more = match (promise, others) {
             (None, 0) => String::new(),
@@ -39,7 +39,7 @@ pub(super) fn long_waits(look: &CheckInput<'_>) -> Vec<Finding> {
             (Some(promise), _) => format!(", {}", promise.words()),
         };
         let summary = format!("{who} waits{age} for {request}{more}");
-        let finding = Finding::new(LONG_WAIT, wait_severity(queue), summary, look.subject(waiter.party));
+        let finding = Finding::new(LONG_WAIT, wait_severity(queue), summary, input.subject(waiter.party));
         let finding = finding.short(format!("{who} waits{age} for {target}{more}"));
         let object = format!(" for {request}");
         let finding = finding.in_row(Some(since), format!("{who} waits{object}{more}"), "");
@@ -47,7 +47,9 @@ pub(super) fn long_waits(look: &CheckInput<'_>) -> Vec<Finding> {
         Finding {
             since: Some(since),
             help,
-            ..finding.about(look.about(waiter.party.pid(), None)).running(look.statement(waiter.party.pid()))
+            ..finding
+                .about(input.about(waiter.party.pid(), None))
+                .running(input.statement(waiter.party.pid()))
         }
     })
 }
@@ -66,22 +68,22 @@ fn wait_severity(queue: &Queue) -> Severity {
 /// Since when, where and who waits longest, and the number of other waits in the queue that are too long.
 type LongestWait<'a> = (Timestamp, &'a Queue, &'a Waiter, usize);
 
-fn longest_wait<'a>(look: &CheckInput<'_>, queue: &'a Queue) -> Option<LongestWait<'a>> {
-    let limit = look.thresholds.wait;
-    let long = || queue.waiters.iter().filter(|waiter| look.is_older(waiter.wait_start, limit));
+fn longest_wait<'a>(input: &CheckInput<'_>, queue: &'a Queue) -> Option<LongestWait<'a>> {
+    let limit = input.thresholds.wait;
+    let long = || queue.waiters.iter().filter(|waiter| input.is_older(waiter.wait_start, limit));
     let waiter = long().min_by_key(|waiter| (waiter.wait_start, waiter.pid))?;
-    if !queue.holders.is_empty() && queue.holders.iter().all(|holder| waits_long(look, holder)) {
+    if !queue.holders.is_empty() && queue.holders.iter().all(|holder| waits_long(input, holder)) {
         return None;
     }
     Some((waiter.wait_start?, queue, waiter, long().count().saturating_sub(1)))
 }
 
 /// Whether a holder waits too long itself: then its wait is reported, or one above it, or the cycle that contains them.
-fn waits_long(look: &CheckInput<'_>, holder: &Holder) -> bool {
-    let (graph, index, thresholds) = (&look.graph, &look.index, look.thresholds);
+fn waits_long(input: &CheckInput<'_>, holder: &Holder) -> bool {
+    let (graph, index, thresholds) = (&input.graph, &input.index, input.thresholds);
     let place = index.node(graph, holder.party).and_then(|(_, node)| node.waits);
     let waiter = place.and_then(|(queue, at)| graph.queues.get(queue)?.waiters.get(at));
-    waiter.is_some_and(|waiter| look.is_older(waiter.wait_start, thresholds.wait))
+    waiter.is_some_and(|waiter| input.is_older(waiter.wait_start, thresholds.wait))
 }
 
 const WAIT_EVENT: &str = "wait_event";
@@ -128,17 +130,17 @@ fn event_of(row: &Backend) -> Option<WaitEvent<'_>> {
 }
 
 /// Waits whose individual blockers the server does not report: for a buffer pin, for server processes.
-pub(super) fn wait_events(look: &CheckInput<'_>) -> Vec<Finding> {
-    let Observed::Read(backends) = look.snapshot.backends.observed() else { return Vec::new() };
+pub(super) fn wait_events(input: &CheckInput<'_>) -> Vec<Finding> {
+    let Observed::Read(backends) = input.snapshot.backends.observed() else { return Vec::new() };
     // If the server reports the blockers, the wait is in the graph.
-    let is_named = |row: &&Backend| look.graph.wait_of(Party::Backend(row.group())).is_some();
+    let is_named = |row: &&Backend| input.graph.wait_of(Party::Backend(row.group())).is_some();
     let unnamed = backends.iter().filter(|row| !is_named(row));
     let waits = unnamed.filter_map(|row| Some((row, event_of(row)?)));
     let mut waits: Vec<_> = waits
-        .filter(|(row, _)| event_since(row).is_none_or(|since| look.age(since) >= look.thresholds.wait))
+        .filter(|(row, _)| event_since(row).is_none_or(|since| input.age(since) >= input.thresholds.wait))
         .collect();
     waits.order_by_key(|(row, _)| (event_since(row), row.pid));
-    listed(WAIT_EVENT, waits.into_iter(), |(row, event)| event_finding(look, row, &event))
+    listed(WAIT_EVENT, waits.into_iter(), |(row, event)| event_finding(input, row, &event))
 }
 
 /// The server does not show the start of such a wait: it began after the statement did. A process without statements, such as the
@@ -147,22 +149,22 @@ fn event_since(row: &Backend) -> Option<crate::model::Timestamp> {
     row.query_start.or(row.state_change)
 }
 
-fn event_finding(look: &CheckInput<'_>, row: &Backend, event: &WaitEvent<'_>) -> Finding {
-    let who = perhaps(look.snapshot, row, event);
-    let replayed = look.snapshot.server().and_then(|server| server.replayed_at);
+fn event_finding(input: &CheckInput<'_>, row: &Backend, event: &WaitEvent<'_>) -> Finding {
+    let who = perhaps(input.snapshot, row, event);
+    let replayed = input.snapshot.server().and_then(|server| server.replayed_at);
     let replayed = replayed.filter(|_| row.backend_type.as_deref() == Some("startup"));
     let since = match (event_since(row), replayed) {
-        (Some(since), _) => format!("; its statement began{} ago", look.age_text(Some(since))),
-        (None, Some(at)) => format!("; the last transaction was replayed{} ago", look.age_text(Some(at))),
+        (Some(since), _) => format!("; its statement began{} ago", input.age_text(Some(since))),
+        (None, Some(at)) => format!("; the last transaction was replayed{} ago", input.age_text(Some(at))),
         (None, None) => String::new(),
     };
     let summary = format!("{} waits for {} ({}){who}{since}", row.pid, event.waits_for, event.name);
-    let is_long = event_since(row).is_some() || look.is_older(replayed, look.thresholds.wait);
+    let is_long = event_since(row).is_some() || input.is_older(replayed, input.thresholds.wait);
     let severity = if is_long { Severity::Warning } else { Severity::Info };
-    let finding = Finding::new(WAIT_EVENT, severity, summary, look.subject(Party::Backend(row.pid)));
+    let finding = Finding::new(WAIT_EVENT, severity, summary, input.subject(Party::Backend(row.pid)));
     let finding = finding.short(format!("{} waits for {}{who}", row.pid, event.waits_for));
-    let about = look.about(row.pid, Some(event.remedy));
-    Finding { since: event_since(row), ..finding.about(about).running(look.statement(row.pid)) }
+    let about = input.about(row.pid, Some(event.remedy));
+    Finding { since: event_since(row), ..finding.about(about).running(input.statement(row.pid)) }
 }
 
 fn perhaps(snapshot: &Snapshot, row: &Backend, event: &WaitEvent<'_>) -> String {
@@ -201,13 +203,13 @@ fn open_snapshots(snapshot: &Snapshot, waiter: &Backend) -> Vec<Party> {
 }
 
 /// Waits for an `LWLock`, for input and output, and for a synchronous standby: `pg_locks` shows none of them.
-pub(super) fn pile_ups(look: &CheckInput<'_>) -> Vec<Finding> {
-    let Observed::Read(backends) = look.snapshot.backends.observed() else { return Vec::new() };
+pub(super) fn pile_ups(input: &CheckInput<'_>) -> Vec<Finding> {
+    let Observed::Read(backends) = input.snapshot.backends.observed() else { return Vec::new() };
     let mut waits: BTreeMap<(&str, &str), u32> = BTreeMap::new();
     for event in backends.iter().filter_map(piling_event) {
         *waits.entry(event).or_default() += 1;
     }
-    waits.retain(|_, number| *number >= look.thresholds.pile_up.max(1));
+    waits.retain(|_, number| *number >= input.thresholds.pile_up.max(1));
     let finding = |((kind, event), number): ((&str, &str), u32)| {
         let number_text = count(number.into());
         let summary = if event == "SyncRep" {

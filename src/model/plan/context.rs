@@ -36,22 +36,23 @@ pub(super) fn was_terminated(terminated: &[BackendId], session: Option<BackendId
 
 pub(super) struct PlanIndex<'a> {
     pub(super) context: PlanContext<'a>,
-    look: SnapshotView<'a>,
+    snapshot_view: SnapshotView<'a>,
 }
 
 impl<'a> std::ops::Deref for PlanIndex<'a> {
     type Target = SnapshotView<'a>;
 
     fn deref(&self) -> &SnapshotView<'a> {
-        &self.look
+        &self.snapshot_view
     }
 }
 
 impl<'a> PlanIndex<'a> {
     /// Refused before the first snapshot.
     pub(super) fn of(context: &PlanContext<'a>) -> Result<Self, Refused> {
-        let look = context.view.with_snapshot().ok_or_else(|| Refused::server("no snapshot of it yet"))?;
-        Ok(Self { context: *context, look })
+        let snapshot_view =
+            context.view.with_snapshot().ok_or_else(|| Refused::server("no snapshot of it yet"))?;
+        Ok(Self { context: *context, snapshot_view })
     }
 
     /// Refused on a server that takes no writes.

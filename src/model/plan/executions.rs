@@ -73,8 +73,8 @@ impl RecoverySearch {
     }
 
     /// Why nothing can be recovered, here or elsewhere; `None` if something may be.
-    pub(crate) fn why_nothing(&self, look: &PlanContext<'_>) -> Option<String> {
-        let tasks = &look.view.tasks;
+    pub(crate) fn why_nothing(&self, plan_context: &PlanContext<'_>) -> Option<String> {
+        let tasks = &plan_context.view.tasks;
         if self.found.request.is_some() || tasks.count(JobState::Orphan) + tasks.count(JobState::Slow) > 0 {
             return None;
         }
@@ -82,9 +82,9 @@ impl RecoverySearch {
         first.map(|refused| format!("{}: {}", refused.name, refused.reason))
     }
 
-    pub(crate) fn refresh(&mut self, look: &PlanContext<'_>) {
-        self.place = place(look, self.table);
-        let mut found = self.executions(look);
+    pub(crate) fn refresh(&mut self, plan_context: &PlanContext<'_>) {
+        self.place = place(plan_context, self.table);
+        let mut found = self.executions(plan_context);
         if let (Some((_, request)), Some(terminate)) = (&mut found.request, self.terminate) {
             request.terminate = terminate;
         }
@@ -94,9 +94,9 @@ impl RecoverySearch {
         self.found = found;
     }
 
-    pub(crate) fn plan(&self, look: &PlanContext<'_>) -> ActionPlan {
+    pub(crate) fn plan(&self, plan_context: &PlanContext<'_>) -> ActionPlan {
         let mut plan = match &self.answer {
-            Some(Ok(answer)) => recovery(look, answer),
+            Some(Ok(answer)) => recovery(plan_context, answer),
             Some(Err(_)) | None => ActionPlan::new(Verb::Recover),
         };
         plan.hidden = self.found.hidden;

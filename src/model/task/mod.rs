@@ -4,8 +4,8 @@
 //! of `locktop schema install`. A missing column or a NULL means not known.
 
 mod board;
+mod evaluate;
 mod evidence;
-mod look;
 mod rows;
 
 #[cfg(test)]

@@ -20,8 +20,8 @@ const STATEMENT: usize = 4096;
 pub fn why(view: &View, party: Party) -> Vec<String> {
     let wait =
         view.graph.wait_of(party).and_then(|(queue, place)| Some((queue, place, queue.waiters.get(place)?)));
-    let (Some(look), Some((queue, place, waiter))) = (view.with_snapshot(), wait) else { return Vec::new() };
-    let wait = ExplainedWait { look, queue, place, waiter, statement: look.statement(waiter.party) };
+    let (Some(view), Some((queue, place, waiter))) = (view.with_snapshot(), wait) else { return Vec::new() };
+    let wait = ExplainedWait { view, queue, place, waiter, statement: view.statement(waiter.party) };
     match queue.tag.locktype() {
         LockType::Relation => on_relation(&wait),
         _ => on_other(&wait),
@@ -29,7 +29,7 @@ pub fn why(view: &View, party: Party) -> Vec<String> {
 }
 
 struct ExplainedWait<'a> {
-    look: SnapshotView<'a>,
+    view: SnapshotView<'a>,
     queue: &'a Queue,
     place: usize,
     waiter: &'a Waiter,
@@ -129,12 +129,12 @@ fn modes(modes: LockModes) -> String {
 }
 
 fn on_relation(wait: &ExplainedWait<'_>) -> Vec<String> {
-    let table = wait.look.target(&wait.queue.tag, wait.waiter.party);
+    let table = wait.view.target(&wait.queue.tag, wait.waiter.party);
     let mut said = vec![needs(wait, &table)];
     let mut holders = wait.in_the_way();
     if let Some((party, has)) = holders.next() {
-        said.push(holds(wait.look, party, has, &table));
-        said.push(wait.look.until(party));
+        said.push(holds(wait.view, party, has, &table));
+        said.push(wait.view.until(party));
         let more = holders.count();
         if more > 0 {
             said.push(format!(
@@ -145,7 +145,7 @@ fn on_relation(wait: &ExplainedWait<'_>) -> Vec<String> {
     } else if let Some(ahead) = wait.ahead() {
         said.push(format!(
             "No session that holds it blocks the request. {} is ahead in the queue and requests {}; requests that conflict with that wait behind it.",
-            wait.look.who(ahead.party),
+            wait.view.who(ahead.party),
             ahead.mode.short()
         ));
     }
@@ -163,16 +163,16 @@ fn needs(wait: &ExplainedWait<'_>, table: &str) -> String {
 }
 
 /// The held mode, the statement that took it if known, and what it still allows.
-fn holds(look: SnapshotView<'_>, party: Party, has: LockModes, table: &str) -> String {
+fn holds(view: SnapshotView<'_>, party: Party, has: LockModes, table: &str) -> String {
     let strongest = has.iter().last().unwrap_or(LockMode::AccessExclusive);
-    let statement = look.statement(party).filter(|statement| statement.mode_on(table) == Some(strongest));
-    let is_active = look.backend(party.pid()).is_some_and(|backend| backend.state == Some(State::Active));
+    let statement = view.statement(party).filter(|statement| statement.mode_on(table) == Some(strongest));
+    let is_active = view.backend(party.pid()).is_some_and(|backend| backend.state == Some(State::Active));
     let taken = match statement {
         Some(statement) if is_active => format!("which its {} takes", statement.name),
         Some(statement) => format!("which its last statement, {}, takes", statement.name),
         None => format!("the lock of {}", taken_by(strongest)),
     };
-    format!("{} holds {} on it, {taken}: {}.", look.who(party), modes(has), also_permitted(strongest))
+    format!("{} holds {} on it, {taken}: {}.", view.who(party), modes(has), also_permitted(strongest))
 }
 
 /// The number of waiters behind it that do not conflict with the holders.
@@ -189,7 +189,7 @@ fn behind(wait: &ExplainedWait<'_>) -> Option<String> {
 
 fn holders(wait: &ExplainedWait<'_>) -> String {
     match wait.queue.holders.as_slice() {
-        [one] => wait.look.who(one.party),
+        [one] => wait.view.who(one.party),
         _ => "the sessions that hold it".to_owned(),
     }
 }
@@ -213,7 +213,7 @@ fn on_other(wait: &ExplainedWait<'_>) -> Vec<String> {
     if holder.is_none()
         && let Some(ahead) = wait.ahead()
     {
-        said.push(format!("{} is ahead of it in the queue.", wait.look.who(ahead.party)));
+        said.push(format!("{} is ahead of it in the queue.", wait.view.who(ahead.party)));
     }
     said
 }
@@ -223,15 +223,15 @@ type HoldingParty = Option<(Party, LockModes)>;
 /// A row changed or locked by another transaction: the waiter waits for the end of that transaction.
 fn transaction(wait: &ExplainedWait<'_>, holder: HoldingParty) -> Vec<String> {
     let Some((party, _)) = holder else { return plain(wait, holder) };
-    let look = wait.look;
-    let who = look.who(party);
-    let row = look.index.awaited(&wait.queue.tag, wait.waiter.pid);
+    let view = wait.view;
+    let who = view.who(party);
+    let row = view.index.awaited(&wait.queue.tag, wait.waiter.pid);
     let name = wait.name();
     let is_row = row.locktype() == LockType::Tuple;
     let wants = match &wait.statement {
         _ if is_row => format!(
             "{name} needs the {}, which {who} has changed or locked: it waits for the end of that transaction.",
-            look.target(row, wait.waiter.party)
+            view.target(row, wait.waiter.party)
         ),
         Some(statement) if statement.name == "INSERT" => format!(
             "INSERT waits for the end of the transaction of {who}, which has inserted the same key, or changed a row that a foreign key refers to."
@@ -245,7 +245,7 @@ fn transaction(wait: &ExplainedWait<'_>, holder: HoldingParty) -> Vec<String> {
         }
         _ => format!("{name} waits for the end of the transaction of {who}."),
     };
-    let mut said = vec![wants, look.until(party)];
+    let mut said = vec![wants, view.until(party)];
     let others = wait.queue.waiters.len().saturating_sub(1);
     if others > 0 {
         said.push(format!(
@@ -258,10 +258,10 @@ fn transaction(wait: &ExplainedWait<'_>, holder: HoldingParty) -> Vec<String> {
 
 /// The place in the queue for a row.
 fn tuple(wait: &ExplainedWait<'_>, holder: HoldingParty) -> Vec<String> {
-    let row = wait.look.target(&wait.queue.tag, wait.waiter.party);
+    let row = wait.view.target(&wait.queue.tag, wait.waiter.party);
     let first = holder.map(|(party, _)| {
-        let waits = if wait.look.graph.wait_of(party).is_some() { ", and is itself waiting" } else { "" };
-        format!(" {} is next in the queue for it{waits}.", wait.look.who(party))
+        let waits = if wait.view.graph.wait_of(party).is_some() { ", and is itself waiting" } else { "" };
+        format!(" {} is next in the queue for it{waits}.", wait.view.who(party))
     });
     vec![format!("{} needs the {row}, as other sessions do.{}", wait.name(), first.unwrap_or_default())]
 }
@@ -269,7 +269,7 @@ fn tuple(wait: &ExplainedWait<'_>, holder: HoldingParty) -> Vec<String> {
 /// CREATE INDEX CONCURRENTLY and similar commands.
 fn virtual_transaction(wait: &ExplainedWait<'_>, holder: HoldingParty) -> Vec<String> {
     let Some((party, _)) = holder else { return plain(wait, holder) };
-    let who = wait.look.who(party);
+    let who = wait.view.who(party);
     let waits = wait.statement.as_ref().is_some_and(|statement| statement.waits_for().is_some());
     let first = if waits {
         format!(
@@ -279,7 +279,7 @@ fn virtual_transaction(wait: &ExplainedWait<'_>, holder: HoldingParty) -> Vec<St
     } else {
         format!("{} waits for the end of the transaction of {who}.", wait.name())
     };
-    vec![first, wait.look.until(party)]
+    vec![first, wait.view.until(party)]
 }
 
 /// A read-only transaction that never fails to serialize: it begins once the transactions that ran at its start have
@@ -287,37 +287,37 @@ fn virtual_transaction(wait: &ExplainedWait<'_>, holder: HoldingParty) -> Vec<St
 fn safe_snapshot(wait: &ExplainedWait<'_>, holder: HoldingParty) -> Vec<String> {
     let needs = "It waits for a safe snapshot (SERIALIZABLE READ ONLY DEFERRABLE): the serializable transactions that ran when it began must end first.".to_owned();
     let held = holder
-        .map(|(party, _)| format!("{} is one of them. {}", wait.look.who(party), wait.look.until(party)));
+        .map(|(party, _)| format!("{} is one of them. {}", wait.view.who(party), wait.view.until(party)));
     std::iter::once(needs).chain(held).collect()
 }
 
 fn advisory(wait: &ExplainedWait<'_>, holder: HoldingParty) -> Vec<String> {
-    let look = wait.look;
+    let view = wait.view;
     let how = |mode: LockMode| if mode == LockMode::Share { "shared" } else { "exclusively" };
     let asks =
-        format!("It requests {} {}.", look.target(&wait.queue.tag, wait.waiter.party), how(wait.waiter.mode));
+        format!("It requests {} {}.", view.target(&wait.queue.tag, wait.waiter.party), how(wait.waiter.mode));
     let Some((party, has)) = holder else { return vec![asks] };
     let mode = has.iter().last().unwrap_or(LockMode::Exclusive);
-    let is_in_transaction = look.backend(party.pid()).is_none_or(|backend| backend.xact_start.is_some());
+    let is_in_transaction = view.backend(party.pid()).is_none_or(|backend| backend.xact_start.is_some());
     let until = match party {
-        Party::Prepared(_) => look.until(party),
+        Party::Prepared(_) => view.until(party),
         // Without a transaction it can only be a session-level lock.
         Party::Backend(_) if !is_in_transaction => {
             "It has no open transaction: it holds that until it calls pg_advisory_unlock or its session ends.".to_owned()
         }
         Party::Backend(_) => "It holds that until it calls pg_advisory_unlock or its session ends; with pg_advisory_xact_lock, until its transaction ends.".to_owned(),
     };
-    if let Some(what) = look.awaited_words(party) {
+    if let Some(what) = view.awaited_words(party) {
         return vec![
             asks,
-            format!("{} is the first session in the queue, and polls for {what}.", look.who(party)),
+            format!("{} is the first session in the queue, and polls for {what}.", view.who(party)),
         ];
     }
-    vec![asks, format!("{} holds it {}.", look.who(party), how(mode)), until]
+    vec![asks, format!("{} holds it {}.", view.who(party), how(mode)), until]
 }
 
 fn momentary(wait: &ExplainedWait<'_>, does: &str, why: &str) -> Vec<String> {
-    let mut what = wait.look.target(&wait.queue.tag, wait.waiter.party);
+    let mut what = wait.view.target(&wait.queue.tag, wait.waiter.party);
     if let Some(relation) = what.strip_prefix("extension of ") {
         what = relation.to_owned();
     }
@@ -325,11 +325,11 @@ fn momentary(wait: &ExplainedWait<'_>, does: &str, why: &str) -> Vec<String> {
 }
 
 fn plain(wait: &ExplainedWait<'_>, holder: HoldingParty) -> Vec<String> {
-    let what = wait.look.target(&wait.queue.tag, wait.waiter.party);
+    let what = wait.view.target(&wait.queue.tag, wait.waiter.party);
     let mut said = vec![format!("It requests {} on {what}.", wait.waiter.mode.short())];
     if let Some((party, has)) = holder {
-        said.push(format!("{} holds {} on it.", wait.look.who(party), modes(has)));
-        said.push(wait.look.until(party));
+        said.push(format!("{} holds {} on it.", wait.view.who(party), modes(has)));
+        said.push(wait.view.until(party));
     }
     said
 }

@@ -33,8 +33,8 @@ const PAUSE: u32 = 100;
 const TIMEOUTS: u32 = 3;
 /// Longest time that a part is skipped, unless its query is planned again.
 const LEFT_ALONE: Duration = Duration::from_secs(3600);
-/// After this time no further part is started in one turn, since a poll may be waiting.
-const TURN: Duration = Duration::from_millis(300);
+/// After this time no further part is started in one round, since a poll may be waiting.
+const ROUND: Duration = Duration::from_millis(300);
 
 /// The systems that are searched, and how they are read.
 #[derive(Debug)]
@@ -150,7 +150,7 @@ impl Adapters {
         timeout: Duration,
     ) {
         match self.reading.take(timeout).await {
-            Some(BackgroundResult { result: Ok(turn), .. }) => self.take(turn, locks, taken_at),
+            Some(BackgroundResult { result: Ok(round), .. }) => self.take(round, locks, taken_at),
             Some(failed) => drop(self.renewal.end(failed)),
             None => {}
         }
@@ -194,10 +194,10 @@ impl Adapters {
         })
     }
 
-    fn take(&mut self, turn: ReadRound, locks: &Section<Lock>, taken_at: Timestamp) {
+    fn take(&mut self, round: ReadRound, locks: &Section<Lock>, taken_at: Timestamp) {
         let mut all = Vec::clone(&self.rows);
         let searched =
-            turn.surveyed.map(|surveyed| BackgroundResult { result: Ok(surveyed), took: turn.searched });
+            round.surveyed.map(|surveyed| BackgroundResult { result: Ok(surveyed), took: round.searched });
         if let Some(surveyed) = searched.and_then(|searched| self.renewal.end(searched)) {
             for one in surveyed.iter().filter(|one| one.is_new) {
                 // Planned again: parts that had timed out are retried.
@@ -208,7 +208,7 @@ impl Adapters {
             all = self.surveyed.iter().map(|one| kept(&all, one)).collect();
             self.timing.retain(|(oid, _), _| self.surveyed.iter().any(|one| one.installation.oid == *oid));
         }
-        for read in turn.read {
+        for read in round.read {
             let timing = self.timed(&read);
             let reason = read.answer.as_ref().err().map(|refusal| self.reason(&read, refusal, locks, timing));
             if read.answer.as_ref().is_err_and(|refusal| has_changed(refusal) && !is_timeout(refusal)) {
@@ -280,20 +280,20 @@ impl Task {
     }
 
     async fn run(self) -> Result<ReadRound, SectionError> {
-        let mut turn = ReadRound { surveyed: None, searched: Duration::ZERO, read: Vec::new() };
+        let mut round = ReadRound { surveyed: None, searched: Duration::ZERO, read: Vec::new() };
         let started = clock::monotonic();
         if self.is_looking {
             let ReadRequest { adapters, owners, scope, parts } = &*self.wanted;
             let found = find(&self.client, owners, *scope, adapters).await?;
-            turn.searched = clock::monotonic().duration_since(started);
-            turn.surveyed = Some(surveyed(&self.client, (*scope, *parts), found, &self.surveyed).await?);
+            round.searched = clock::monotonic().duration_since(started);
+            round.surveyed = Some(surveyed(&self.client, (*scope, *parts), found, &self.surveyed).await?);
         }
-        let surveyed = turn.surveyed.as_deref().unwrap_or(&self.surveyed);
+        let surveyed = round.surveyed.as_deref().unwrap_or(&self.surveyed);
         let mut read = Vec::new();
         for (oid, part) in self.due(surveyed) {
-            // The first turn reads everything: nothing is on display before it.
+            // The first round reads everything: nothing is on display before it.
             let is_first = self.surveyed.is_empty();
-            if clock::monotonic().duration_since(started) > TURN && !is_first {
+            if clock::monotonic().duration_since(started) > ROUND && !is_first {
                 break;
             }
             let began = clock::monotonic();
@@ -307,8 +307,8 @@ impl Task {
                 break;
             }
         }
-        turn.read = read;
-        Ok(turn)
+        round.read = read;
+        Ok(round)
     }
 }
 

@@ -101,7 +101,7 @@ pub enum PollError {
     Lost(String),
     /// The session is shared with other clients.
     #[error("a pooler in transaction mode shares this session with other clients")]
-    Lent,
+    Pooled,
 }
 
 /// The waiters in `before` and the start of their waits, longest wait first: at most `ask`, and within `ask_rows`, but at

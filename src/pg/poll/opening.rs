@@ -150,7 +150,7 @@ pub enum OpenError {
     /// The session has statements that locktop prepared in another session: a pooler passes sessions to other clients without
     /// a reset.
     #[error("a pooler passes sessions to other clients without a reset")]
-    Lent,
+    Pooled,
     /// A server without the features that locktop reads.
     #[error("PostgreSQL {0}: locktop needs 14 or later")]
     TooOld(String),
@@ -168,7 +168,7 @@ impl OpenError {
         match self {
             Self::Silent => true,
             Self::Connect(error) => error.is_silence(),
-            Self::Setup(_) | Self::Pooler(_) | Self::Lent | Self::TooOld(_) => false,
+            Self::Setup(_) | Self::Pooler(_) | Self::Pooled | Self::TooOld(_) => false,
         }
     }
 }

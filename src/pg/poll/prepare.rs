@@ -146,7 +146,7 @@ pub(super) async fn prepare(
     let statements = Some(statements.map_err(|error| setup(&error))?);
     let clock = clock_of(&identity).map(|at| (at, clock::monotonic()));
     plans.map_err(|error| match error.code() {
-        Some(&SqlState::DUPLICATE_PSTATEMENT) if scope == Scope::Own => OpenError::Lent,
+        Some(&SqlState::DUPLICATE_PSTATEMENT) if scope == Scope::Own => OpenError::Pooled,
         _ => setup(&error),
     })?;
     let sources = Sources::open(client, search, (tables, began), Texts::of(encoding)).await;

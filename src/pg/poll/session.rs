@@ -32,7 +32,7 @@ use pg_connect::message;
 enum SessionStatements {
     /// A dedicated session, with its prepared statements.
     Own(PollStatements),
-    Lent(Box<PooledTransaction>),
+    Pooled(Box<PooledTransaction>),
 }
 
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl Session {
         };
         let hold = match ready.statements {
             Some(statements) => SessionStatements::Own(statements),
-            None => SessionStatements::Lent(Box::new(PooledTransaction::new(ready.own_path, &limits))),
+            None => SessionStatements::Pooled(Box::new(PooledTransaction::new(ready.own_path, &limits))),
         };
         let Connection { client, driver, .. } = opening.ready();
         Ok(Self {
@@ -106,7 +106,7 @@ impl Session {
     fn scope(&self) -> Scope {
         match self.hold {
             SessionStatements::Own(_) => Scope::Own,
-            SessionStatements::Lent(_) => Scope::Open,
+            SessionStatements::Pooled(_) => Scope::Open,
         }
     }
 
@@ -161,7 +161,7 @@ impl Session {
             return Err(closed.unwrap_or_else(|_| PollError::Lost(error.to_string())));
         }
         if self.scope() == Scope::Own && scan.is_pooled(self.server.own_pid) {
-            return Err(PollError::Lent);
+            return Err(PollError::Pooled);
         }
         let taken_at = self.time(&scan.tick)?;
         let answered = clock::monotonic().duration_since(started).as_secs_f64();
@@ -192,9 +192,9 @@ impl Session {
     async fn statements(&mut self) -> Result<PollStatements, PollError> {
         match &self.hold {
             SessionStatements::Own(statements) => Ok(statements.clone()),
-            SessionStatements::Lent(loan) => {
+            SessionStatements::Pooled(transaction) => {
                 let reads = self.reads();
-                let (own_pid, statements) = loan.begin(&self.client, reads).await?;
+                let (own_pid, statements) = transaction.begin(&self.client, reads).await?;
                 self.server.own_pid = own_pid;
                 Ok(statements)
             }
@@ -237,7 +237,7 @@ impl Session {
 
     /// Waits, between two polls, until the server no longer answers.
     pub async fn silence(&self) -> PollError {
-        // One reference is the session's, and one is kept for callers without a connection: [`crate::feed::spare`].
+        // One reference is the session's, and one is kept for callers without a connection: [`crate::feed::standby`].
         let mine = || 2 + self.lookups();
         link::silence(&self.client, || Arc::strong_count(&self.client) > mine()).await
     }

@@ -132,9 +132,9 @@ impl Sources {
         if let (Some(reason), Some(before)) = (self.renewal.unknown(), before) {
             return aged(before, reason);
         }
-        let mut turn = PollDecoding { texts: &mut self.texts, has_changed: false, locks, taken_at };
-        let sections = self.readers.sections(found, &mut turn, before);
-        if turn.has_changed {
+        let mut decoding = PollDecoding { texts: &mut self.texts, has_changed: false, locks, taken_at };
+        let sections = self.readers.sections(found, &mut decoding, before);
+        if decoding.has_changed {
             self.renewal.doubt();
         }
         sections
@@ -196,13 +196,13 @@ macro_rules! sources {
             fn sections(
                 &mut self,
                 found: Answers,
-                turn: &mut PollDecoding<'_>,
+                decoding: &mut PollDecoding<'_>,
                 before: Option<&Snapshot>,
             ) -> (Arc<Vec<TaskSet>>, Arc<Systems>) {
                 let old = before.map(|before| &*before.systems);
-                let sets = tasks::sets(&mut self.tasks, turn, found.tasks, before);
+                let sets = tasks::sets(&mut self.tasks, decoding, found.tasks, before);
                 let systems = Systems {
-                    $($place: turn.tables(&mut self.$place, found.$place, old.map(|old| &*old.$place)),)*
+                    $($place: decoding.tables(&mut self.$place, found.$place, old.map(|old| &*old.$place)),)*
                     ..Systems::default()
                 };
                 (Arc::new(sets), Arc::new(systems))

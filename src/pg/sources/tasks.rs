@@ -131,14 +131,14 @@ impl Pair {
 
     fn set(
         &mut self,
-        turn: &mut PollDecoding<'_>,
+        decoding: &mut PollDecoding<'_>,
         (schedules, log): PairAnswer,
         before: Option<&Snapshot>,
     ) -> TaskSet {
         let old = self.same(before);
-        let tasks = turn.section(&mut self.schedules, schedules, old.map(|old| &old.tasks));
+        let tasks = decoding.section(&mut self.schedules, schedules, old.map(|old| &old.tasks));
         let executions = match self.log.as_mut().zip(log) {
-            Some((reader, log)) => turn.section(reader, log, old.map(|old| &old.executions)),
+            Some((reader, log)) => decoding.section(reader, log, old.map(|old| &old.executions)),
             None => Section::default(),
         };
         TaskSet::new(Arc::clone(&self.tables), tasks, executions)
@@ -151,11 +151,11 @@ pub(super) async fn read(client: &Client, pairs: &[Pair], before: Option<&Snapsh
 
 pub(super) fn sets(
     pairs: &mut [Pair],
-    turn: &mut PollDecoding<'_>,
+    decoding: &mut PollDecoding<'_>,
     answers: Vec<PairAnswer>,
     before: Option<&Snapshot>,
 ) -> Vec<TaskSet> {
-    pairs.iter_mut().zip(answers).map(|(pair, answers)| pair.set(turn, answers, before)).collect()
+    pairs.iter_mut().zip(answers).map(|(pair, answers)| pair.set(decoding, answers, before)).collect()
 }
 
 /// A set of an earlier snapshot, if it is not known whether its tables still exist.

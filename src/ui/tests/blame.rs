@@ -1,6 +1,6 @@
 use super::*;
 use crate::feed::EventSender;
-use crate::feed::digest::ViewBuilder;
+use crate::feed::view_builder::ViewBuilder;
 use crate::model::backend::BackendId;
 use crate::model::event::{EventKind, ExternalEvent};
 use crate::model::finding::{Severity, Subject};
@@ -9,7 +9,7 @@ use crate::model::thresholds::Thresholds;
 use crate::sample::at;
 
 fn view() -> Arc<View> {
-    let mut digest = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
+    let mut view_builder = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
     let (sender, mut told) = EventSender::new();
     for second in 0..180 {
         if second == 40 {
@@ -19,11 +19,11 @@ fn view() -> Arc<View> {
                 text: "terminated 4288 app@billing: its session ended".to_owned(),
                 subject: Some(Subject::Backend(BackendId { pid: 4288, backend_start: Some(at(-3600.0)) })),
             });
-            digest.events_received(told.rest());
+            view_builder.events_received(told.rest());
         }
-        digest.snapshot_taken(sample::blame(second).snapshot());
+        view_builder.snapshot_taken(sample::blame(second).snapshot());
     }
-    digest.view()
+    view_builder.view()
 }
 
 fn stage(width: u16, height: u16) -> Stage {

@@ -171,7 +171,7 @@ fn a_question_without_a_connection_and_what_comes_of_one_at_three_sizes() {
         stage.app.update(Message::View(TargetId(0), Arc::new(view)));
         check("ask_down", &mut stage);
         let mut stage = incident(width, height).keys("2jjK16<enter>");
-        let number = stage.app.flights[0].number;
+        let number = stage.app.pending_actions[0].number;
         stage.app.update(Message::Answer(ExecutorReply::Progress(number, 1)));
         check("in_flight", &mut stage);
         let result = |name: &str, outcome, detail: &str| TargetResult {
@@ -203,7 +203,11 @@ fn a_question_is_never_larger_than_its_place_and_takes_no_answer_where_it_was_no
         }
         let mut stage = incident(width, height).keys("2Ky");
         stage.draw();
-        assert_eq!(stage.app.flights.len(), usize::from(width >= 60 && height >= 15), "{width}x{height}");
+        assert_eq!(
+            stage.app.pending_actions.len(),
+            usize::from(width >= 60 && height >= 15),
+            "{width}x{height}"
+        );
     }
 }
 

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use crate::feed::EventSender;
-use crate::feed::digest::ViewBuilder;
+use crate::feed::view_builder::ViewBuilder;
 use crate::model::event::{EventBody, EventKind, Events, ExternalEvent};
 use crate::model::finding::{Severity, Subject};
 use crate::model::lock_name::LockNames;
@@ -37,9 +37,9 @@ fn afterwards() -> Builder {
 }
 
 fn story() -> View {
-    let mut digest = ViewBuilder::new(TargetId::default(), Thresholds::default(), LockNames::default());
-    digest.snapshot_taken(Builder { now: -200.0, ..Builder::default() }.snapshot());
-    let view = digest.snapshot_taken(sample::systems::queue(0.0).snapshot());
+    let mut view_builder = ViewBuilder::new(TargetId::default(), Thresholds::default(), LockNames::default());
+    view_builder.snapshot_taken(Builder { now: -200.0, ..Builder::default() }.snapshot());
+    let view = view_builder.snapshot_taken(sample::systems::queue(0.0).snapshot());
     let (event_sender, mut reader) = EventSender::new();
     let root = view.snapshot.as_ref().unwrap().backend(4312).unwrap().id();
     for (kind, text) in [
@@ -54,8 +54,8 @@ fn story() -> View {
             subject,
         });
     }
-    digest.events_received(reader.rest());
-    View::clone(&digest.snapshot_taken(afterwards().snapshot()))
+    view_builder.events_received(reader.rest());
+    View::clone(&view_builder.snapshot_taken(afterwards().snapshot()))
 }
 
 #[test]

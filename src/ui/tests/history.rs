@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::*;
-use crate::feed::digest::ViewBuilder;
 use crate::feed::history::{HistoryLimits, HistoryStore};
 use crate::feed::learn::Learned;
+use crate::feed::view_builder::ViewBuilder;
 use crate::model::Text;
 use crate::model::backend::State;
 use crate::model::lock::LockMode;
@@ -18,7 +18,7 @@ use crate::model::wait_graph::Answer;
 
 struct World {
     seed: u64,
-    digest: ViewBuilder,
+    view_builder: ViewBuilder,
     store: HistoryStore,
     views: Vec<Arc<View>>,
     last: Option<Snapshot>,
@@ -29,7 +29,7 @@ impl World {
         let limits = HistoryLimits { length: Duration::from_secs(100_000), memory: 1 << 30 };
         Self {
             seed,
-            digest: ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default()),
+            view_builder: ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default()),
             store: HistoryStore::new(limits, TargetId(0), Thresholds::default()),
             views: Vec::new(),
             last: None,
@@ -115,16 +115,16 @@ impl World {
 
     fn look(&mut self, now: f64) {
         if self.chance(5) {
-            self.digest.link_lost("connection reset", 1, Duration::from_secs(1));
+            self.view_builder.link_lost("connection reset", 1, Duration::from_secs(1));
         }
         if self.chance(5) {
             let named = [(LockKey::Bigint(7001), format!("named {now}").into())];
             let known = Arc::new(LockNames::new(named));
-            self.digest.learned(Learned { names: known, notes: [Text::from("no table")].into() });
+            self.view_builder.learned(Learned { names: known, notes: [Text::from("no table")].into() });
         }
         if self.chance(5) {
             let rights = crate::model::plan::Rights { role: "ops".into(), ..Default::default() };
-            self.digest.rights_read(Some(Arc::new(rights)));
+            self.view_builder.rights_read(Some(Arc::new(rights)));
         }
         if self.views.len() % 40 == 10 {
             let entry = |application: &str| ExpectedBlocker {
@@ -134,13 +134,13 @@ impl World {
             };
             let expected =
                 if self.views.len() % 80 == 10 { vec![entry("web-3"), entry("random")] } else { Vec::new() };
-            self.digest.expect(expected.into());
+            self.view_builder.expect(expected.into());
         }
-        let past = self.digest.past();
+        let past = self.view_builder.past();
         let snapshot = self.snapshot(now);
         self.last = Some(snapshot.clone());
-        self.views.push(self.digest.snapshot_taken(snapshot));
-        self.store.keep(&self.digest.observation(past));
+        self.views.push(self.view_builder.snapshot_taken(snapshot));
+        self.store.keep(&self.view_builder.observation(past));
     }
 }
 
@@ -214,9 +214,9 @@ fn past(width: u16, height: u16) -> (World, Stage) {
             120..=125 => sample::jobs(now).snapshot(),
             _ => sample::Builder { now, ..sample::Builder::default() }.snapshot(),
         };
-        let past = world.digest.past();
-        world.views.push(world.digest.snapshot_taken(snapshot));
-        world.store.keep(&world.digest.observation(past));
+        let past = world.view_builder.past();
+        world.views.push(world.view_builder.snapshot_taken(snapshot));
+        world.store.keep(&world.view_builder.observation(past));
     }
     let mut stage = Stage::new(width, height);
     stage.app.settings.history = true;

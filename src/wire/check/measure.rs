@@ -10,7 +10,7 @@ use crate::model::section::Observed;
 use crate::model::snapshot::Snapshot;
 use crate::model::task::{JobState, TaskRow};
 use crate::model::view::View;
-use crate::model::{Text, id_generator, takers};
+use crate::model::{Text, id_generator, worker_types};
 
 #[derive(Debug, Clone, Copy)]
 pub struct Measure {
@@ -127,7 +127,7 @@ fn jobs_lost(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
 
 fn types_unserved(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
     let workers = &snapshot.systems.workers;
-    if takers::tables(snapshot).next().is_none() {
+    if worker_types::tables(snapshot).next().is_none() {
         return unsearched(snapshot).map_or(Observed::Absent, Observed::Unknown);
     }
     locks(snapshot).and_then(|_| unless_unread(of_check(view, "unserved_type"), unread(snapshot, workers)))

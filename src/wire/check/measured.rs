@@ -130,7 +130,7 @@ fn about_root(view: &View, party: Party) -> String {
 }
 
 fn party_name(view: &View, party: Party) -> String {
-    let name = view.with_snapshot().map(|look| look.party(party)).unwrap_or_default();
+    let name = view.with_snapshot().map(|seen| seen.party(party)).unwrap_or_default();
     crate::text::one_line(&name).into_owned()
 }
 

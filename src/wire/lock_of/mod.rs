@@ -249,7 +249,7 @@ fn tries(take: &Take, statement: &Statement) -> bool {
 
 /// Seconds from `since` to the snapshot.
 fn age(view: &View, since: Timestamp) -> f64 {
-    view.with_snapshot().map_or(0.0, |look| look.age(since))
+    view.with_snapshot().map_or(0.0, |seen| seen.age(since))
 }
 
 impl Now {

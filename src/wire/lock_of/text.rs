@@ -351,7 +351,7 @@ fn obstacle(view: &View, one: &Obstacle) -> String {
         How::Snapshot => "has an older snapshot; its transaction must end first".to_owned(),
     };
     let known = known(view, one.party);
-    let backend = view.with_snapshot().and_then(|look| look.backend(one.party.pid()));
+    let backend = view.with_snapshot().and_then(|seen| seen.backend(one.party.pid()));
     let since_then = backend.and_then(|backend| backend.state_change);
     let since_then = since_then.map(|since| format!(" for {}", long(view, since)));
     let since = one.since.map(|since| format!(", in its transaction for {}", long(view, since)));

@@ -158,18 +158,18 @@ impl Encoder {
 
     /// The next snapshot as bytes. After an error, which is that there is none or that it is too large, the next one begins a
     /// group.
-    pub fn encode(&mut self, look: &Observation) -> Result<Frame, RecordError> {
+    pub fn encode(&mut self, observation: &Observation) -> Result<Frame, RecordError> {
         if self.is_full() {
             self.begin_group();
         }
-        let frame = self.frame(look);
+        let frame = self.frame(observation);
         match &frame {
             Ok(frame) => {
                 self.looks += 1;
                 self.size += frame.size;
                 let bytes = if frame.is_key { &mut self.first } else { &mut self.others };
                 *bytes += frame.bytes.len();
-                self.last = Some(look.clone());
+                self.last = Some(observation.clone());
             }
             Err(_) => self.begin_group(),
         }
@@ -184,10 +184,10 @@ impl Encoder {
         is_worth_it || self.looks >= MOST || self.size >= LONG_GROUP
     }
 
-    fn frame(&mut self, look: &Observation) -> Result<Frame, RecordError> {
-        let snapshot = look.view.snapshot.as_deref().ok_or(RecordError::Empty)?;
+    fn frame(&mut self, observation: &Observation) -> Result<Frame, RecordError> {
+        let snapshot = observation.view.snapshot.as_deref().ok_or(RecordError::Empty)?;
         let is_key = self.looks == 0;
-        let parts = self.changed_parts(look, snapshot);
+        let parts = self.changed_parts(observation, snapshot);
         let mut states = vec![
             SectionState::of(&snapshot.server),
             SectionState::of(&snapshot.backends),
@@ -200,10 +200,10 @@ impl Encoder {
             SectionState::of(&snapshot.detection.tables),
             SectionState::of(&snapshot.detection.adapters),
         ]);
-        let events = self.new_events(look);
-        let (blame, tick) = self.blame(&look.view.blame);
+        let events = self.new_events(observation);
+        let (blame, tick) = self.blame(&observation.view.blame);
         let payload = Payload {
-            id: look.view.id,
+            id: observation.view.id,
             taken_at: micros(Some(snapshot.taken_at)),
             poll_seconds: snapshot.poll_seconds,
             locks_omitted: snapshot.locks_omitted,
@@ -211,7 +211,7 @@ impl Encoder {
             events: column(&events, &mut self.strings),
             blame,
             tick,
-            expected: self.expected(&look.view.expected),
+            expected: self.expected(&observation.view.expected),
             strings: self.strings.take_new(),
             parts,
         };
@@ -233,8 +233,8 @@ impl Encoder {
         Ok(frame)
     }
 
-    fn changed_parts(&mut self, look: &Observation, snapshot: &Snapshot) -> Vec<FramePart> {
-        let Observation { view, past, notes } = look;
+    fn changed_parts(&mut self, observation: &Observation, snapshot: &Snapshot) -> Vec<FramePart> {
+        let Observation { view, past, notes } = observation;
         let Self { strings, last, parts, looks, .. } = self;
         let last = last.as_ref();
         let before = last.and_then(|last| last.view.snapshot.as_deref());
@@ -268,7 +268,7 @@ impl Encoder {
         }
         let redis: &[RedisLeases] = std::slice::from_ref(&snapshot.systems.redis);
         put(PartKind::Redis, column(redis, strings).encode_to_vec());
-        if last.is_none_or(|last| !same_known(last, look)) {
+        if last.is_none_or(|last| !same_known(last, observation)) {
             let known = known::of_known(&view.lock_names, notes, view.rights.as_deref(), strings);
             put(PartKind::Known, known.encode_to_vec());
         }
@@ -310,8 +310,8 @@ impl Encoder {
     }
 
     /// The events since the previous snapshot; in the first of a group, also the last of the earlier events.
-    fn new_events(&self, look: &Observation) -> Vec<Event> {
-        let events = &look.view.events;
+    fn new_events(&self, observation: &Observation) -> Vec<Event> {
+        let events = &observation.view.events;
         if !self.with_events {
             return Vec::new();
         }

@@ -84,10 +84,10 @@ impl SnapshotGroup {
 
     fn blame(&mut self, at: usize) -> Option<Arc<Blame>> {
         let looks = self.looks.get(..=at)?;
-        let first = looks.iter().rposition(|look| look.blame.is_some())?;
+        let first = looks.iter().rposition(|snapshot| snapshot.blame.is_some())?;
         let known = self.counted.take().filter(|(known, _)| (first..=at).contains(known));
         let (from, mut blame) = known.or_else(|| Some((first, looks.get(first)?.blame.clone()?)))?;
-        for tick in looks.iter().skip(from + 1).filter_map(|look| look.tick.as_ref()) {
+        for tick in looks.iter().skip(from + 1).filter_map(|snapshot| snapshot.tick.as_ref()) {
             Arc::make_mut(&mut blame).add(Arc::clone(tick));
         }
         self.counted = Some((at, Arc::clone(&blame)));

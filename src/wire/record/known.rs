@@ -255,7 +255,7 @@ codes! {
 }
 
 columns! {
-    Events of Event { 1 number: u64, 2 seen: Timestamp, 3 draft: EventBody, }
+    Events of Event { 1 number: u64, 2 seen: Timestamp, 3 body: EventBody, }
     Drafts of EventBody {
         1 at: Timestamp,
         2 kind: EventKind,
@@ -306,7 +306,7 @@ stored_as! {
 
 /// Makes the texts of an event safe for a screen, because the file is not trusted.
 pub(super) fn harmless(mut event: Event) -> Event {
-    for text in [&mut event.draft.who, &mut event.draft.what, &mut event.draft.more] {
+    for text in [&mut event.body.who, &mut event.body.what, &mut event.body.more] {
         *text = event::harmless(text);
     }
     event

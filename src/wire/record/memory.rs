@@ -33,7 +33,7 @@ columns! {
         4 started_at: Option<Timestamp>,
     }
     Cycles of SeenCycle { 1 parties: Vec<Party>, 2 said: Vec<Text>, 3 at: Timestamp, }
-    /// Waiting sessions at each look.
+    /// Waiting sessions in each snapshot.
     Samples of Sample { 1 at: Timestamp, 2 waiting: u32, }
 }
 

@@ -466,7 +466,7 @@ impl Dice {
             None => snapshot,
         };
         let mut events = before.map(|look| Events::clone(&look.view.events)).unwrap_or_default();
-        let drafts = self.some(5, |dice| EventBody {
+        let bodies = self.some(5, |dice| EventBody {
             who: event::harmless(&dice.text()),
             subject: dice.maybe(Self::subject),
             length: dice.maybe(|dice| Length::AtMost(dice.f64())),
@@ -477,7 +477,7 @@ impl Dice {
                 "x",
             )
         });
-        events.extend(snapshot.taken_at, drafts);
+        events.extend(snapshot.taken_at, bodies);
         let view = sample::Builder::default().view();
         let view = View {
             id: self.roll(),
@@ -748,8 +748,8 @@ fn text_of_a_file_is_fit_for_a_screen() {
         at: dice.time(),
     });
     let mut events = Events::default();
-    let draft = EventBody::new(dice.time(), EventKind::LinkLost, Severity::Warning, "x");
-    events.extend(dice.time(), [EventBody { who: Text::clone(&evil), more: Text::clone(&evil), ..draft }]);
+    let body = EventBody::new(dice.time(), EventKind::LinkLost, Severity::Warning, "x");
+    events.extend(dice.time(), [EventBody { who: Text::clone(&evil), more: Text::clone(&evil), ..body }]);
     let view = View { events: Arc::new(events), ..sample::Builder::default().view() };
     let look = Observation { view: Arc::new(view), past: Arc::new(past), notes: [evil].into() };
     let mut group = SnapshotGroup::default();

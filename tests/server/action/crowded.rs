@@ -6,7 +6,7 @@ use std::time::Duration;
 use locktop::action::Executor;
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::feed::live::{FeedSettings, Live, PollControl};
-use locktop::feed::spare::{ActionConnections, StandbyConnection};
+use locktop::feed::standby::{ActionConnections, StandbyConnection};
 use locktop::model::plan::{Outcome, SessionTarget, TargetKind, Verb};
 use locktop::model::view::View;
 use locktop::pg::connect::{Connection, connect};
@@ -27,7 +27,7 @@ struct Small {
     live: Option<Live>,
     views: watch::Receiver<Arc<View>>,
     views_in: Option<watch::Sender<Arc<View>>>,
-    lines: watch::Receiver<Option<locktop::feed::spare::ActionConnection>>,
+    lines: watch::Receiver<Option<locktop::feed::standby::ActionConnection>>,
 }
 
 impl Small {
@@ -55,7 +55,7 @@ impl Small {
         tokio::spawn(live.run(control, views_in))
     }
 
-    fn spare(&self) -> Arc<StandbyConnection> {
+    fn standby(&self) -> Arc<StandbyConnection> {
         Arc::new(StandbyConnection::keep(self.info.clone(), PollLimits::default(), self.views.clone()))
     }
 
@@ -73,8 +73,8 @@ impl Small {
         }
     }
 
-    async fn ends_the_root(&self, spare: Arc<StandbyConnection>) -> Vec<i32> {
-        let lines = ActionConnections { spare, poll: self.lines.clone() };
+    async fn ends_the_root(&self, standby: Arc<StandbyConnection>) -> Vec<i32> {
+        let lines = ActionConnections { standby, poll: self.lines.clone() };
         let notes = Notes::default();
         let executor = Executor::start(lines, notes.clone(), settings());
         let pids = executor.own_pids();
@@ -95,11 +95,11 @@ fn is_full(error: &ConnectError) -> bool {
 async fn with_all_connections_taken_the_spare_one_serves() {
     let mut small = Small::start().await;
     let poll = small.run();
-    let spare = small.spare();
-    spare.client(support::TIMEOUT).await.unwrap();
+    let standby = small.standby();
+    standby.client(support::TIMEOUT).await.unwrap();
     let crowd = small.fill().await;
-    let pids = small.ends_the_root(spare).await;
-    assert_eq!(pids.len(), 2, "the poll's and the spare one's: {pids:?}");
+    let pids = small.ends_the_root(standby).await;
+    assert_eq!(pids.len(), 2, "the poll's and the standby one's: {pids:?}");
     drop(crowd);
     poll.abort();
 }
@@ -108,12 +108,12 @@ async fn with_all_connections_taken_the_spare_one_serves() {
 async fn where_no_spare_one_could_be_had_the_poll_serves() {
     let mut small = Small::start().await;
     let crowd = small.fill().await;
-    let spare = small.spare();
-    let refused = spare.client(Duration::from_secs(1)).await.unwrap_err();
+    let standby = small.standby();
+    let refused = standby.client(Duration::from_secs(1)).await.unwrap_err();
     let poll = small.run();
-    let pids = small.ends_the_root(Arc::clone(&spare)).await;
+    let pids = small.ends_the_root(Arc::clone(&standby)).await;
     assert_eq!(pids.len(), 1, "the poll's: {pids:?}; {refused}");
-    assert!(spare.ready(Duration::ZERO).await.is_err() || crowd.is_empty(), "{refused}");
+    assert!(standby.ready(Duration::ZERO).await.is_err() || crowd.is_empty(), "{refused}");
     // The poll goes on.
     let mut views = small.views.clone();
     let holder = small.holder.pid;

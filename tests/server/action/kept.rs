@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use locktop::feed::digest::ViewBuilder;
+use locktop::feed::view_builder::ViewBuilder;
 use locktop::model::lock::{LockMode, LockTag};
 use locktop::model::lock_name::LockNames;
 use locktop::model::plan::{self, Ask, CautionKind, Outcome, PlanContext, SessionTarget, TargetKind, Verb};
@@ -78,10 +78,10 @@ async fn a_lock_left_in_a_pool_is_released_whichever_client_is_served() {
             let waiter = waiter.begin(&format!("SELECT pg_advisory_lock({KEY})"), &look, "Lock").await;
             let traffic = Traffic::start(&pool);
             let mut session = Poll::open(&info, PollLimits::default()).await.unwrap();
-            let mut digest = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
+            let mut view_builder = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
             let mut plan = None;
             wait_until("the lock to outlive other statements", async || {
-                let view = digest.snapshot_taken(session.poll(digest.snapshot()).await.unwrap());
+                let view = view_builder.snapshot_taken(session.poll(view_builder.snapshot()).await.unwrap());
                 let id = view.snapshot.as_deref().unwrap().backend(holder).unwrap().id();
                 let row = if is_holder {
                     RowId::Lock(held.0, LockOwner::Backend(id), held.1)
@@ -100,7 +100,7 @@ async fn a_lock_left_in_a_pool_is_released_whichever_client_is_served() {
             let plan = plan.unwrap();
             // Others are served meanwhile, and the question stays.
             for _ in 0..5 {
-                let view = digest.snapshot_taken(session.poll(digest.snapshot()).await.unwrap());
+                let view = view_builder.snapshot_taken(session.poll(view_builder.snapshot()).await.unwrap());
                 assert_eq!(plan::still_there(&plan, &context(&view)), [None]);
             }
             let report = hands.act(plan.command(TargetId::default(), 1, Duration::from_secs(20))).await;

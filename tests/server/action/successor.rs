@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use locktop::feed::digest::ViewBuilder;
+use locktop::feed::view_builder::ViewBuilder;
 use locktop::model::lock_name::LockNames;
 use locktop::model::plan::{self, ActionPlan, Ask, Outcome, PlanContext, Verb};
 use locktop::model::row_id::{LockOwner, RowId};
@@ -33,7 +33,7 @@ struct Stage {
     pool: ConnInfo,
     look: Client,
     session: Poll,
-    digest: ViewBuilder,
+    view_builder: ViewBuilder,
     hands: Hands,
     _pooler: Pooler,
 }
@@ -48,15 +48,15 @@ impl Stage {
         let pooler = Pooler::start_with(server, "session", lines);
         let pool = ConnInfo::parse(&pooler.target(&info)).unwrap();
         let session = Poll::open(&info, PollLimits::default()).await.unwrap();
-        let digest = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
+        let view_builder = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
         let hands = Hands::of(&info).await;
-        Self { info, pool, look, session, digest, hands, _pooler: pooler }
+        Self { info, pool, look, session, view_builder, hands, _pooler: pooler }
     }
 
     /// What the screens show now.
     async fn view(&mut self) -> std::sync::Arc<View> {
-        let snapshot = self.session.poll(self.digest.snapshot()).await.unwrap();
-        self.digest.snapshot_taken(snapshot)
+        let snapshot = self.session.poll(self.view_builder.snapshot()).await.unwrap();
+        self.view_builder.snapshot_taken(snapshot)
     }
 
     /// The question about a session, as a key on that screen asks it.

@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::feed::digest::ViewBuilder;
+use locktop::feed::view_builder::ViewBuilder;
 use locktop::model::lock_name::LockNames;
 use locktop::model::plan::{self, Ask, Outcome, PlanContext, TargetKind, Verb};
 use locktop::model::row_id::RowId;
@@ -31,9 +31,9 @@ async fn server() -> (EmbeddedServer, ConnInfo) {
 async fn another_address_is_somebody_else_and_the_same_is_not() {
     let (_server, info) = server().await;
     let session = Session::open(&info).await;
-    let mut digest = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
+    let mut view_builder = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
     let mut poll = Poll::open(&info, PollLimits::default()).await.unwrap();
-    let view = digest.snapshot_taken(poll.poll(None).await.unwrap());
+    let view = view_builder.snapshot_taken(poll.poll(None).await.unwrap());
     let id = view.snapshot.as_ref().unwrap().backend(session.pid).unwrap().id();
     let look = PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] };
     let plan = plan::sessions(&look, &Ask::new(Verb::Terminate, vec![RowId::Backend(id)]));

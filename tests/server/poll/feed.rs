@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::feed::live::{FeedSettings, Live, PollControl};
-use locktop::feed::spare::StandbyConnection;
+use locktop::feed::standby::StandbyConnection;
 use locktop::model::view::{ConnectionState, View};
 use locktop::pg::poll::PollLimits;
 use tokio::sync::{Notify, watch};

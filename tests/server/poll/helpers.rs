@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::feed::digest::ViewBuilder;
+use locktop::feed::view_builder::ViewBuilder;
 use locktop::model::lock_name::LockNames;
 use locktop::model::snapshot::Snapshot;
 use locktop::model::thresholds::Thresholds;

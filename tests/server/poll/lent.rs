@@ -124,7 +124,7 @@ async fn a_session_that_turns_out_to_be_lent_is_had_by_the_transaction() {
     let misjudged = open_behind(Pooling::Sessions).await.unwrap();
     misjudged.close();
     let said = open_behind(Pooling::Sessions).await.unwrap_err();
-    assert!(matches!(said, OpenError::Lent), "{said}");
+    assert!(matches!(said, OpenError::Pooled), "{said}");
 
     // What it left is in the way at most once in each session of the pool.
     let mut refused = Vec::new();
@@ -172,6 +172,6 @@ async fn another_process_than_before_is_told() {
     let other = open(&pool).await.client;
     other.batch_execute("BEGIN").await.unwrap();
     let said = session.poll(Some(&before)).await.unwrap_err();
-    assert!(matches!(said, PollError::Lent), "{said}");
+    assert!(matches!(said, PollError::Pooled), "{said}");
     other.batch_execute("COMMIT").await.unwrap();
 }

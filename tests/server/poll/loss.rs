@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use locktop::config::adapter::built_in;
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::feed::spare::StandbyConnection;
+use locktop::feed::standby::StandbyConnection;
 use locktop::pg::poll::{PollError, PollLimits, Session};
 use rustix::process::{Pid, Signal, kill_process};
 

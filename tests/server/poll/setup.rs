@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktop::feed::live::{FeedSettings, Live, PollControl};
-use locktop::feed::spare::StandbyConnection;
+use locktop::feed::standby::StandbyConnection;
 use locktop::model::view::{ConnectionState, View};
 use locktop::pg::poll::{OpenError, PollLimits, Session, open_plain};
 use tokio::sync::watch;

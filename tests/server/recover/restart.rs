@@ -1,7 +1,7 @@
 //! The time right after the server came up: whoever ran something lost its session, and may not know it yet.
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::feed::digest::ViewBuilder;
+use locktop::feed::view_builder::ViewBuilder;
 use locktop::model::lock_name::LockNames;
 use locktop::model::task::JobState;
 use locktop::model::thresholds::Thresholds;
@@ -202,16 +202,16 @@ async fn a_monitor_that_saw_the_restart_counts_anew_too() {
     let (mut server, _worker) = server(oldest()).await;
     // In tables of our own the grace is the database's.
     let info = conninfo(&server).with_setting("locktop.orphan_grace", "1s");
-    let mut digest = ViewBuilder::new(TargetId::default(), Thresholds::default(), LockNames::default());
+    let mut view_builder = ViewBuilder::new(TargetId::default(), Thresholds::default(), LockNames::default());
     let mut poll = Poll::open(&info, PollLimits::default()).await.unwrap();
-    let view = digest.snapshot_taken(poll.poll(digest.snapshot()).await.unwrap());
+    let view = view_builder.snapshot_taken(poll.poll(view_builder.snapshot()).await.unwrap());
     assert_eq!((view.tasks.rows[0].state, view.queue.rows[0].state), (JobState::Slow, JobState::Slow));
     server.restart().await.unwrap();
     let mut poll = Poll::open(&info, PollLimits::default()).await.unwrap();
     let start = locktop::clock::monotonic();
     loop {
         assert!(start.elapsed() < TIMEOUT, "it never was an orphan");
-        let view = digest.snapshot_taken(poll.poll(digest.snapshot()).await.unwrap());
+        let view = view_builder.snapshot_taken(poll.poll(view_builder.snapshot()).await.unwrap());
         let snapshot = view.snapshot.as_ref().unwrap();
         let now = snapshot.taken_at;
         // The server's own start is known, and the worker's last sign of life.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use locktop::app::message::{Effect, Message};
 use locktop::app::{App, AppSettings};
 use locktop::demo::postgres::EmbeddedServer;
-use locktop::feed::digest::ViewBuilder;
+use locktop::feed::view_builder::ViewBuilder;
 use locktop::keys::Key;
 use locktop::model::adapter::Adapter;
 use locktop::model::lock_key::LockKey;
@@ -46,7 +46,7 @@ pub(crate) struct Stage {
     info: ConnInfo,
     limits: PollLimits,
     session: Option<Session>,
-    digest: ViewBuilder,
+    view_builder: ViewBuilder,
     view: Arc<View>,
 }
 
@@ -62,9 +62,9 @@ impl Stage {
         support::open(&info).await.client.batch_execute(ddl).await.unwrap();
         let limits = PollLimits { name_timeout: std::time::Duration::from_secs(5), ..PollLimits::default() };
         let session = Session::open(&info, limits.clone()).await.unwrap();
-        let digest = digest();
-        let view = digest.view();
-        Self { info, limits, session: Some(session), digest, view }
+        let view_builder = view_builder();
+        let view = view_builder.view();
+        Self { info, limits, session: Some(session), view_builder, view }
     }
 
     pub(crate) fn info(&self) -> &ConnInfo {
@@ -86,7 +86,7 @@ impl Stage {
 
     pub(crate) async fn places(&mut self, places: TableLocations) {
         self.limits.tables = places;
-        self.digest = digest();
+        self.view_builder = view_builder();
         self.reopen().await;
     }
 
@@ -95,7 +95,7 @@ impl Stage {
         self.limits.adapters = adapters.into();
         self.limits.adapter_timeout = support::TIMEOUT;
         let thresholds = Thresholds { orphan_grace: 0.0, ..Thresholds::default() };
-        self.digest = ViewBuilder::new(TargetId::default(), thresholds, LockNames::default());
+        self.view_builder = ViewBuilder::new(TargetId::default(), thresholds, LockNames::default());
         self.reopen().await;
     }
 
@@ -116,8 +116,8 @@ impl Stage {
 
     /// Polls once.
     pub(crate) async fn look(&mut self) -> Arc<View> {
-        let snapshot = self.session.as_mut().unwrap().poll(self.digest.snapshot()).await.unwrap();
-        self.view = self.digest.snapshot_taken(snapshot);
+        let snapshot = self.session.as_mut().unwrap().poll(self.view_builder.snapshot()).await.unwrap();
+        self.view = self.view_builder.snapshot_taken(snapshot);
         Arc::clone(&self.view)
     }
 
@@ -138,7 +138,7 @@ impl Stage {
             set.tasks.taken_at = Some(snapshot.taken_at);
             set.executions.taken_at = Some(snapshot.taken_at);
         }
-        self.view = self.digest.snapshot_taken(snapshot);
+        self.view = self.view_builder.snapshot_taken(snapshot);
     }
 
     /// The states of all rows, in the order of the tables.
@@ -209,6 +209,6 @@ impl Stage {
     }
 }
 
-fn digest() -> ViewBuilder {
+fn view_builder() -> ViewBuilder {
     ViewBuilder::new(TargetId::default(), Thresholds::default(), LockNames::default())
 }

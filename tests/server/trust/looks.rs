@@ -6,7 +6,7 @@ use std::time::Duration;
 use locktop::feed::learn::{self, Learner, Way};
 use locktop::feed::live::{FeedSettings, Live, PollControl};
 use locktop::feed::once::once_learning;
-use locktop::feed::spare::StandbyConnection;
+use locktop::feed::standby::StandbyConnection;
 use locktop::model::lock_name::LockNames;
 use locktop::model::snapshot::Snapshot;
 use locktop::model::thresholds::Thresholds;
@@ -60,7 +60,7 @@ pub(crate) async fn feed(info: &ConnInfo, limits: &PollLimits, read_only: bool) 
     let (views_in, mut views) = watch::channel(live.view());
     let spare =
         (!read_only).then(|| Arc::new(StandbyConnection::keep(info.clone(), limits.clone(), views.clone())));
-    let way = spare.clone().map_or(Way::Own, Way::Spare);
+    let way = spare.clone().map_or(Way::Own, Way::Standby);
     tokio::spawn(live.run(PollControl::every(EVERY).1, views_in));
     tokio::spawn(learn::keep(learner, way, Duration::from_secs(3600), names_in));
     told.changed().await.unwrap();

@@ -5,7 +5,7 @@ use tokio_postgres::Client;
 
 use super::Order;
 use super::error::{FORBIDDEN, RecoveryNeed, grants};
-use super::look::guarded;
+use super::find::guarded;
 use super::plan::{Planned, RecoveryPlan, Step};
 use super::running::{RecoveryOutcome, RecoveryResult, RunningExecution};
 use crate::message::{Access, Unanswered, is, moment, note, number, packed, send, text};

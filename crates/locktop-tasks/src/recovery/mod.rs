@@ -10,7 +10,7 @@
 
 mod error;
 mod execute;
-mod look;
+mod find;
 mod plan;
 mod running;
 #[cfg(test)]
@@ -22,7 +22,7 @@ use crate::actor::Actor;
 
 pub use error::{RecoverError, RecoveryNeed, grants, record_grants};
 pub use execute::{execute, execute_one, not_tried};
-pub use look::plan;
+pub use find::plan;
 pub use plan::{Others, Planned, Reason, RecoveryPlan, Request, Selection, Step};
 pub use running::{AlsoEnded, RecoveryOutcome, RecoveryResult, RunState, RunningExecution};
 

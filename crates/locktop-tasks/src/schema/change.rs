@@ -103,12 +103,12 @@ pub async fn contents(
     schema: impl Into<Schema>,
 ) -> Result<Option<Contents>, SchemaError> {
     let place = schema.into();
-    let look = async {
+    let reading = async {
         let transaction = client.build_transaction().read_only(true).start().await?;
         transaction.batch_execute(script::SETTINGS).await?;
         Ok(droppable(&transaction, &place).await?.map(|(contents, _)| contents))
     };
-    let found = look.await;
+    let found = reading.await;
     explained(client, &place.name, SchemaNeed::Own, found).await
 }
 

@@ -75,7 +75,7 @@ pub async fn purgeable(
     place: &Schema,
     keep: Option<Duration>,
 ) -> Result<Vec<Old>, SchemaError> {
-    let look = async {
+    let reading = async {
         let transaction = client.build_transaction().read_only(true).start().await?;
         begin(&transaction, place).await?;
         transaction.batch_execute(COUNTING).await?;
@@ -92,7 +92,7 @@ pub async fn purgeable(
         }
         Ok(found)
     };
-    let found = look.await;
+    let found = reading.await;
     explained(client, &place.name, SchemaNeed::Own, found).await
 }
 

@@ -78,12 +78,12 @@ pub async fn state(
     schema: impl Into<Schema>,
 ) -> Result<State, SchemaError> {
     let place = schema.into();
-    let look = async {
+    let reading = async {
         let transaction = client.build_transaction().read_only(true).start().await?;
         transaction.batch_execute(script::SETTINGS).await?;
         read(&transaction, &place).await
     };
-    let found = look.await;
+    let found = reading.await;
     explained(client, &place.name, SchemaNeed::Look, found).await
 }
 

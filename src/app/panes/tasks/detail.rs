@@ -4,9 +4,9 @@ use crate::app::line::{Line, Tone};
 use crate::app::panes::RowId;
 use crate::app::panes::cell::job_tone;
 use crate::model::lock::{Lock, LockTag};
-use crate::model::takers::{WorkKind, WorkerTypes};
 use crate::model::task::{Execution, JobState, Schedule, TaskKey, TaskRow, evidence};
 use crate::model::wait_graph::Party;
+use crate::model::worker_types::{WorkKind, WorkerTypes};
 use crate::model::{Timestamp, lock_key::LockKey};
 use crate::text;
 

@@ -124,7 +124,7 @@ impl AdapterWatch {
         let holders = snapshot.locks.is_known().then(|| snapshot.key_holders());
         let mut board = AdapterBoard::default();
         for (place, installation) in snapshot.adapters.iter().enumerate() {
-            let look = AdapterBoardBuilder {
+            let builder = AdapterBoardBuilder {
                 snapshot,
                 thresholds,
                 holders: holders.as_ref(),
@@ -135,19 +135,19 @@ impl AdapterWatch {
                 rows: installation,
             };
             let runs = installation.runs();
-            let no_session = look.no_session(&mut self.free);
+            let no_session = builder.no_session(&mut self.free);
             for (part, read) in &installation.jobs {
                 // The parts are read one after the other, and in some systems a running job is still due by its row.
                 let is_twice = |job: &&Job| *part != Part::Running && runs.contains(&job.id);
                 for job in read.last_rows().iter().filter(|job| !is_twice(job)) {
-                    board.rows.push(look.row((place, *part), job, no_session, &mut self.free));
+                    board.rows.push(builder.row((place, *part), job, no_session, &mut self.free));
                 }
             }
-            let workers = look.workers(place, &mut self.free);
-            board.queues.extend(look.queues(place, &workers));
+            let workers = builder.workers(place, &mut self.free);
+            board.queues.extend(builder.queues(place, &workers));
             board.workers.extend(workers);
-            board.leases.extend(look.leases(place));
-            board.schedules.extend(look.schedules(place));
+            board.leases.extend(builder.leases(place));
+            board.schedules.extend(builder.schedules(place));
         }
         board.sort();
         board

@@ -14,7 +14,7 @@ use crate::text;
 /// Age of a transaction, in seconds, from which its writes count as a large amount.
 const MUCH: f64 = 600.0;
 /// Maximum number of tasks, items and leases shown, each.
-const TOLD: usize = 3;
+const MOST_NAMED: usize = 3;
 
 pub(super) fn of(index: &PlanIndex<'_>, verb: Verb, pick: &SelectedSession) -> Vec<Caution> {
     let Some(backend) = index.backend(pick.pid) else { return Vec::new() };
@@ -63,11 +63,12 @@ fn owned(index: &PlanIndex<'_>, pid: i32) -> Vec<Caution> {
     let mut cautions = Vec::new();
     let mut tell = |kind: CautionKind, owned: Vec<(String, WorkAtRisk)>, what: &str, then: &str| {
         let (names, about): (Vec<String>, Vec<WorkAtRisk>) = owned.into_iter().unzip();
-        let told = names.iter().take(TOLD).map(|name| text::one_line(name)).collect::<Vec<_>>().join(", ");
+        let told =
+            names.iter().take(MOST_NAMED).map(|name| text::one_line(name)).collect::<Vec<_>>().join(", ");
         let more = match names.len() {
             0 => return,
-            1..=TOLD => String::new(),
-            many => format!(" and {} more", many - TOLD),
+            1..=MOST_NAMED => String::new(),
+            many => format!(" and {} more", many - MOST_NAMED),
         };
         cautions.push(Caution { about, ..Caution::new(kind, format!("{what} {told}{more}: {then}")) });
     };

@@ -33,11 +33,11 @@ impl TaskWatch {
         let before = std::mem::take(self);
         self.epoch = before.epoch;
         let held = WorkLocks::of(snapshot);
-        let mut look = TaskBoardBuilder { before: &before, after: self, snapshot, thresholds, held };
-        let leaked = look.leaked();
+        let mut builder = TaskBoardBuilder { before: &before, after: self, snapshot, thresholds, held };
+        let leaked = builder.leaked();
         let mut rows = Vec::new();
         for place in 0..snapshot.task_sets.len() {
-            look.rows_of(place, &leaked, &mut rows);
+            builder.rows_of(place, &leaked, &mut rows);
         }
         TaskBoard { rows }
     }

@@ -62,12 +62,12 @@ impl WorkerTypes {
         };
         let living =
             here.flat_map(|table| table.section.last_rows().iter()).filter(|it| said.contains(&it.pid));
-        let mut takers = Self { workers: 0, types: BTreeSet::new() };
+        let mut worker_types = Self { workers: 0, types: BTreeSet::new() };
         for worker in living.filter(works).filter(|worker| worker.lives(snapshot, index)) {
-            takers.workers += 1;
-            takers.types.extend(worker.types()?);
+            worker_types.workers += 1;
+            worker_types.types.extend(worker.types()?);
         }
-        (takers.workers > 0).then_some(takers)
+        (worker_types.workers > 0).then_some(worker_types)
     }
 
     /// Whether no worker takes work of this type from this table; false if unknown.
@@ -77,7 +77,7 @@ impl WorkerTypes {
         (table, work): (&str, WorkKind),
         kind: Option<&str>,
     ) -> bool {
-        Self::of(snapshot, &view.index, table, work).is_some_and(|takers| !takers.takes(kind))
+        Self::of(snapshot, &view.index, table, work).is_some_and(|worker_types| !worker_types.takes(kind))
     }
 
     /// Work without a type is taken only by workers that take all types.

@@ -9,7 +9,7 @@ use crate::schema::Schema;
 use crate::sql::{fill, without_comments};
 use locktop_base::Timestamp;
 
-const LOOK: &str = include_str!("../../assets/sql/recovery/look.sql");
+const FIND: &str = include_str!("../../assets/sql/recovery/find.sql");
 /// The executions that are running by the log.
 const RUNNING: &str = include_str!("../../assets/sql/recovery/running.sql");
 
@@ -53,8 +53,8 @@ pub async fn plan(
 ) -> Result<RecoveryPlan, RecoverError> {
     let schema = &schema.into();
     let answer = packed("to_jsonb(q)");
-    let look = [("$name", text(schema.name.as_str())), ("$answer", answer.clone())];
-    let rows = send(client, Access::ReadOnly, &fill(&without_comments(LOOK), &look)).await;
+    let find = [("$name", text(schema.name.as_str())), ("$answer", answer.clone())];
+    let rows = send(client, Access::ReadOnly, &fill(&without_comments(FIND), &find)).await;
     let rows = rows.map_err(|error| RecoverError::Server(error.to_string()))?;
     let place: ServerAnswer = parse(rows.first().map_or("", String::as_str))?;
     let ServerAnswer { taken_at, role, other_schemas: others, printed_schemas: printed, .. } = place;

@@ -1,4 +1,4 @@
-//! The flight recorder: keeps records in memory until a finding is critical, then writes them and what follows until the
+//! The buffer recorder: keeps records in memory until a finding is critical, then writes them and what follows until the
 //! incident has been over for some time.
 
 use std::collections::VecDeque;

@@ -184,14 +184,14 @@ const ANSWER: Duration = Duration::from_secs(4);
 
 #[derive(Debug, Clone)]
 pub struct ActionConnections {
-    pub spare: Arc<StandbyConnection>,
-    /// The poll's connection, used if the spare one is not available. `None` if it must not be used.
+    pub standby: Arc<StandbyConnection>,
+    /// The poll's connection, used if the standby one is not available. `None` if it must not be used.
     pub poll: watch::Receiver<Option<ActionConnection>>,
 }
 
 impl action::Connections for ActionConnections {
     async fn client(&self) -> Result<Arc<Client>, String> {
-        let why = match self.spare.ready(OPENING).await {
+        let why = match self.standby.ready(OPENING).await {
             Ok(client) if answers(&client).await => return Ok(client),
             Ok(_) => "the server does not answer".to_owned(),
             Err(why) => why,
@@ -205,21 +205,21 @@ impl action::Connections for ActionConnections {
 
     fn pids(&self) -> Vec<i32> {
         let poll = self.poll.borrow().as_ref().and_then(|line| line.pid);
-        poll.into_iter().chain(self.spare.pid()).collect()
+        poll.into_iter().chain(self.standby.pid()).collect()
     }
 }
 
 /// Resets both sessions at exit if a pooler will pass them to other clients.
-pub async fn leave(view: &View, poll: Option<ActionConnection>, spare: Option<&StandbyConnection>) {
+pub async fn leave(view: &View, poll: Option<ActionConnection>, standby: Option<&StandbyConnection>) {
     if pooling(view) != Some(Pooling::Sessions) {
         return;
     }
-    let spare = match spare {
+    let standby = match standby {
         // It may be connecting.
-        Some(spare) => spare.client(OPENING).await.ok(),
+        Some(standby) => standby.client(OPENING).await.ok(),
         None => None,
     };
-    for client in poll.map(|line| line.client).into_iter().chain(spare) {
+    for client in poll.map(|line| line.client).into_iter().chain(standby) {
         take_back(&client).await;
     }
 }

@@ -70,7 +70,7 @@ impl ViewBuilder {
         let graph = past.graph_from.as_ref().map(|GraphFrom { backends, answers }| {
             Arc::new(WaitGraph::build(Input { backends, answers, ..input(&snapshot) }))
         });
-        let mut digest = Self {
+        let mut view_builder = Self {
             notes,
             diff: None,
             counter: None,
@@ -84,11 +84,11 @@ impl ViewBuilder {
             rights,
             lock_names,
             blame: blame.unwrap_or_default(),
-            expected: expected.unwrap_or_else(|| Arc::clone(&digest.view.expected)),
-            ..View::clone(&digest.view)
+            expected: expected.unwrap_or_else(|| Arc::clone(&view_builder.view.expected)),
+            ..View::clone(&view_builder.view)
         };
-        (digest.past, digest.view) = (past, Arc::new(before));
-        digest.snapshot_taken(snapshot)
+        (view_builder.past, view_builder.view) = (past, Arc::new(before));
+        view_builder.snapshot_taken(snapshot)
     }
 
     pub fn past(&self) -> Arc<Past> {
@@ -209,23 +209,23 @@ impl ViewBuilder {
     }
 
     fn judge(&mut self, after: &mut View) {
-        let Some(look) = after.with_snapshot() else { return };
+        let Some(seen) = after.with_snapshot() else { return };
         let Past { deadlocks, new_roots, .. } = &self.past;
-        let tick = self.counter.as_mut().and_then(|counter| counter.update(look, deadlocks));
+        let tick = self.counter.as_mut().and_then(|counter| counter.update(seen, deadlocks));
         let blame = tick.map(|tick| {
             let mut blame = Blame::clone(&after.blame);
             blame.advance(tick, &after.graph);
             Arc::new(blame)
         });
-        let input = CheckInput { view: look, deadlocks, new_roots, thresholds: &self.thresholds };
+        let input = CheckInput { view: seen, deadlocks, new_roots, thresholds: &self.thresholds };
         let mut findings = finding::find(&input);
         // These are the least important findings, so they come last.
         findings.extend(server::lock_name_notes(&self.notes));
         let events = self.diff.as_mut().map(|diff| {
             let was_down = matches!(self.view.link, ConnectionState::Down { .. });
             let change =
-                SnapshotChange { before: self.view.with_snapshot(), after: look, was_down, deadlocks };
-            with(&after.events, look.snapshot.taken_at, diff.compare(&change))
+                SnapshotChange { before: self.view.with_snapshot(), after: seen, was_down, deadlocks };
+            with(&after.events, seen.snapshot.taken_at, diff.compare(&change))
         });
         after.findings = Arc::new(findings);
         after.blame = blame.unwrap_or_else(|| Arc::clone(&after.blame));
@@ -243,8 +243,8 @@ impl ViewBuilder {
     /// Adds events from outside the poll.
     pub(crate) fn events_received(&mut self, entries: impl IntoIterator<Item = ReceivedEvent>) -> Arc<View> {
         let mut events = Arc::clone(&self.view.events);
-        for ReceivedEvent { told, when } in entries {
-            let ExternalEvent { kind, severity, text, subject } = told;
+        for ReceivedEvent { event, when } in entries {
+            let ExternalEvent { kind, severity, text, subject } = event;
             let at = self.server_time(when);
             if let (Some(counter), EventKind::ActionResult, Severity::Info, Some(Subject::Backend(session))) =
                 (&mut self.counter, kind, severity, &subject)
@@ -281,8 +281,8 @@ impl ViewBuilder {
             // The poll's message may start with the same words.
             let why = reason.strip_prefix("connection lost: ").unwrap_or(reason);
             let text = format!("the connection was lost: {why}");
-            let draft = EventBody::new(at, EventKind::LinkLost, Severity::Warning, text);
-            EventBody { subject: Some(Subject::Server), ..draft }
+            let body = EventBody::new(at, EventKind::LinkLost, Severity::Warning, text);
+            EventBody { subject: Some(Subject::Server), ..body }
         });
         let events = with(&self.view.events, at, lost.into_iter().collect());
         let link = ConnectionState::Down { reason: reason.into(), attempt, wait };
@@ -301,12 +301,12 @@ fn input(snapshot: &Snapshot) -> Input<'_> {
     }
 }
 
-fn with(events: &Arc<Events>, seen: Timestamp, drafts: Vec<EventBody>) -> Arc<Events> {
-    if drafts.is_empty() {
+fn with(events: &Arc<Events>, seen: Timestamp, bodies: Vec<EventBody>) -> Arc<Events> {
+    if bodies.is_empty() {
         return Arc::clone(events);
     }
     let mut events = Events::clone(events);
-    events.extend(seen, drafts);
+    events.extend(seen, bodies);
     Arc::new(events)
 }
 
@@ -341,8 +341,8 @@ impl Recount {
 
     /// The blame up to and including a snapshot. Snapshots must come in order.
     pub fn count(&mut self, view: &View) -> Arc<Blame> {
-        let look = view.with_snapshot();
-        let tick = look.and_then(|look| self.counter.update(look, &Deadlocks::default()));
+        let seen = view.with_snapshot();
+        let tick = seen.and_then(|seen| self.counter.update(seen, &Deadlocks::default()));
         if let Some(tick) = tick {
             Arc::make_mut(&mut self.counted).advance(tick, &view.graph);
         }

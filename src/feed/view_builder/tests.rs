@@ -53,9 +53,9 @@ fn a_root_is_left_to_itself_for_a_moment_before_ending_it_is_proposed() {
         }
         b.snapshot()
     };
-    let mut digest = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
+    let mut view_builder = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
     let mut root = |now, holder, waiters| {
-        let view = digest.snapshot_taken(scene(now, holder, waiters));
+        let view = view_builder.snapshot_taken(scene(now, holder, waiters));
         let found = view.findings.iter().find(|finding| finding.check == "root_blocker").unwrap().clone();
         (found.severity, found.help)
     };
@@ -72,25 +72,25 @@ fn a_root_is_left_to_itself_for_a_moment_before_ending_it_is_proposed() {
 
 #[test]
 fn locks_that_could_not_be_read_make_nothing_new() {
-    let mut digest = ViewBuilder::new(TargetId::default(), Thresholds::default(), LockNames::default());
+    let mut view_builder = ViewBuilder::new(TargetId::default(), Thresholds::default(), LockNames::default());
     let fresh = Section::fresh(vec![lock(1, true), lock(2, false)], at(20));
-    let first = digest.snapshot_taken(snapshot(20, fresh.clone()));
+    let first = view_builder.snapshot_taken(snapshot(20, fresh.clone()));
     assert_eq!(first.graph.waiting, 1);
     assert!(first.findings.iter().any(|finding| finding.check == "root_blocker"));
-    let second = digest.snapshot_taken(snapshot(21, fresh.stale("lock timeout".into())));
+    let second = view_builder.snapshot_taken(snapshot(21, fresh.stale("lock timeout".into())));
     assert!(Arc::ptr_eq(&first.graph, &second.graph) && Arc::ptr_eq(&first.series, &second.series));
     assert!(Arc::ptr_eq(&first.held_since, &second.held_since));
     let checks: Vec<_> = second.findings.iter().map(|finding| finding.check).collect();
     assert_eq!(checks, ["stale_section"]);
-    let third = digest.snapshot_taken(snapshot(22, fresh));
+    let third = view_builder.snapshot_taken(snapshot(22, fresh));
     assert!(third.findings.iter().any(|finding| finding.check == "root_blocker"));
     assert_eq!(third.series.samples.iter().map(|sample| sample.at).collect::<Vec<_>>(), [at(20), at(22)]);
 }
 
 #[test]
 fn what_is_told_is_in_a_view_at_once_with_the_servers_time() {
-    let mut digest = ViewBuilder::new(TargetId::default(), Thresholds::default(), LockNames::default());
-    let first = digest.snapshot_taken(snapshot(20, Section::fresh(Vec::new(), at(20))));
+    let mut view_builder = ViewBuilder::new(TargetId::default(), Thresholds::default(), LockNames::default());
+    let first = view_builder.snapshot_taken(snapshot(20, Section::fresh(Vec::new(), at(20))));
     let (event_sender, mut reader) = crate::feed::EventSender::new();
     let text = "terminated 4312 \u{1b}[31m".to_owned();
     event_sender.send(ExternalEvent {
@@ -99,7 +99,7 @@ fn what_is_told_is_in_a_view_at_once_with_the_servers_time() {
         text,
         subject: None,
     });
-    let view = digest.events_received(reader.rest());
+    let view = view_builder.events_received(reader.rest());
     let told: Vec<_> = view.events.iter().skip(first.events.len()).collect();
     assert_eq!(told.len(), 1);
     assert_eq!(told[0].text(), "terminated 4312 ␛[31m");
@@ -110,9 +110,9 @@ fn what_is_told_is_in_a_view_at_once_with_the_servers_time() {
 
 #[test]
 fn waits_are_counted_from_the_first_look_on() {
-    let mut digest = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
+    let mut view_builder = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
     let mut look = |seconds, locks: Vec<Lock>| {
-        let view = digest.snapshot_taken(snapshot(seconds, Section::fresh(locks, at(seconds))));
+        let view = view_builder.snapshot_taken(snapshot(seconds, Section::fresh(locks, at(seconds))));
         let one = view.lock_waits.locks.first().map(|lock| (lock.waits, lock.total, lock.waiting));
         (view.lock_waits.since, one)
     };
