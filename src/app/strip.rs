@@ -180,7 +180,7 @@ impl Strip<'_> {
                 facts.push("no transaction".to_owned());
             }
             WriteKnowledge::Maybe if consequence::awaits_standby(backend) => {
-                facts.push("has committed".to_owned())
+                facts.push("has committed".to_owned());
             }
             WriteKnowledge::Maybe => facts.push("may have written".to_owned()),
             WriteKnowledge::No | WriteKnowledge::ForLock => {}

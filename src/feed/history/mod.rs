@@ -166,7 +166,7 @@ pub fn start(
                 }
                 // In a separate thread, since snapshots and requests continue to arrive.
                 HistoryCommand::Save(path, about) => {
-                    store::start_saving(store.copy(), path, *about, sender.clone())
+                    store::start_saving(store.copy(), path, *about, sender.clone());
                 }
             }
         }
