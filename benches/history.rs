@@ -84,7 +84,7 @@ fn run(name: &str, mut made: Made, percent: u64, looks: u32) {
         keep.push(kept);
         all.push(copied + counted + kept);
         if second % 100 == 0 {
-            json += locktop::wire::json::to_string(&view).unwrap().unwrap().len();
+            json += locktop::output::json::to_string(&view).unwrap().unwrap().len();
         }
     }
     let newest = view_builder.view().id;

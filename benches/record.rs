@@ -35,8 +35,8 @@ use locktop::feed::view_builder::ViewBuilder;
 use locktop::model::lock_name::LockNames;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::TargetId;
-use locktop::wire::record::container::RecordingInfo;
-use locktop::wire::report::{Style, html};
+use locktop::output::report::{Style, html};
+use locktop::recording::container::RecordingInfo;
 use made::{Made, percentile, timed};
 
 /// An hour.

@@ -5,7 +5,7 @@
 //! The lower floors are crates: [`locktop_base`], [`pg_connect`], [`wait_graph`], [`locktop_locks`], [`locktop_tasks`].
 //! [`text`], [`clock`], [`locks`], [`schema`] and [`worker`] are names for parts of them, and [`demo`] is a name for
 //! [`locktop_lab`], which does not depend on this crate. A module imports only from itself and the modules before it in
-//! this list, and only `cli` names the laboratory: [`keys`], [`model`], [`wire`], [`pg`], [`redis`], [`action`], [`feed`],
+//! this list, and only `cli` names the laboratory: [`keys`], [`model`], [`recording`], [`output`], [`pg`], [`redis`], [`action`], [`feed`],
 //! [`app`], [`ui`], [`runtime`], [`config`], [`cli`]. `tests/offline/architecture.rs` checks this, and which external
 //! crates a module may name.
 //!
@@ -131,20 +131,21 @@ pub mod locks {
 }
 
 pub mod model;
-pub mod pg;
-pub mod redis;
-pub mod runtime;
-pub mod ui;
 
-/// Output formats, and recordings.
-pub mod wire {
+/// Output formats.
+pub mod output {
     pub mod check;
     pub mod csv;
     pub mod json;
     pub mod lock_of;
-    pub mod record;
     pub mod report;
     #[cfg(test)]
     pub(crate) mod sample;
     pub mod table;
 }
+
+pub mod pg;
+pub mod recording;
+pub mod redis;
+pub mod runtime;
+pub mod ui;

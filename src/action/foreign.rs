@@ -11,7 +11,7 @@ use super::{Acting, ReportedOutcome};
 use crate::model::adapter::ActionKind;
 use crate::model::plan::{AdapterTarget, Outcome};
 use crate::model::redis_lease::RedisLease;
-use crate::pg::adapters::{act_message, find_statement};
+use crate::pg::jobs::adapters::{act_message, find_statement};
 use crate::redis::{RedisUrl, Unlock, force_unlock};
 
 pub(super) fn short(target: &AdapterTarget) -> String {

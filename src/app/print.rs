@@ -9,9 +9,9 @@ use crate::model::view::View;
 use crate::model::wait_graph::Party;
 use crate::model::words;
 use crate::model::zone::Zone;
+use crate::output::report::{Branch, Tree};
+use crate::output::table::{broken, head, laid_out, more};
 use crate::text::{self, Align, fit};
-use crate::wire::report::{Branch, Tree};
-use crate::wire::table::{broken, head, laid_out, more};
 
 const PRINTED: [(Pane, usize); 11] = [
     (Pane::Chains, CHAINS),

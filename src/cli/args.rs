@@ -8,8 +8,8 @@ use super::log::LogArgs;
 use super::options::{one_of, refresh};
 use super::recording::{CutArgs, RecordArgs, ReplayArgs, ReportArgs};
 use super::schema::{AdaptersCommand, LeadArgs, LockArgs, RecoverArgs, SchemaCommand, WorkerArgs};
+use crate::output::check::{CheckFormat, MEASURES, Measure, Range, Status, names};
 use crate::text::parse_duration;
-use crate::wire::check::{CheckFormat, MEASURES, Measure, Range, Status, names};
 
 pub use super::options::{SnapshotFormat, ViewArgs};
 pub use crate::app::screens::Screen;

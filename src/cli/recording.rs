@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use super::log::LogArgs;
 use super::options::{HOUR, ViewArgs, refresh, time, zone};
 use crate::feed::record::Around;
-use crate::model::output::Mode;
+use crate::model::disclosure::Mode;
 use crate::model::zone::Zone;
 use crate::text::parse_duration;
 

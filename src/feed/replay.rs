@@ -17,8 +17,8 @@ use crate::model::event::Event;
 use crate::model::past::{KeptObservation, Moment, PastView, TimeStep};
 use crate::model::thresholds::Thresholds;
 use crate::model::view::TargetId;
-use crate::wire::record::container::{self, MOMENT, RecordKind, RecordingInfo};
-use crate::wire::record::{RecordError, SnapshotGroup};
+use crate::recording::container::{self, MOMENT, RecordKind, RecordingInfo};
+use crate::recording::{RecordError, SnapshotGroup};
 use segment::Segment;
 
 pub(super) use segment::last_whole;

@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn sessions_wait_for_the_same_by_their_statements_or_nothing_is_known() {
-        use crate::model::output::{Channel, Mode, kept};
+        use crate::model::disclosure::{Channel, Mode, kept};
         use locktop_locks::advisory::Key;
         let of = |key: &str, statements: &[&str]| {
             let statements: Vec<_> =

@@ -1,13 +1,19 @@
-pub mod adapters;
 mod background;
 pub mod decode;
+
+/// The tables of tasks and job systems: those of `locktop schema` and of the published articles (`sources`), those of other systems
+/// (`adapters`), and how a table is found and read (`tables`).
+pub mod jobs {
+    pub mod adapters;
+    pub mod sources;
+    pub(super) mod tables;
+}
+
 pub mod learn;
 pub mod lock_of;
 pub mod poll;
 pub mod server_log;
-pub mod sources;
 pub mod sql;
-mod tables;
 
 use std::pin::pin;
 

@@ -23,9 +23,9 @@ use crate::app::settings::SavedLayout;
 use crate::clock;
 use crate::feed::history::{History, Reply};
 use crate::model::view::{ConnectionState, View};
+use crate::recording::container::RecordingInfo;
 use crate::ui::layout::Viewport;
 use crate::ui::theme::Theme;
-use crate::wire::record::container::RecordingInfo;
 
 /// How long a row has to be under the cursor before a shortcut acts on it, unless a key put the cursor there.
 const SETTLES: Duration = Duration::from_millis(500);

@@ -133,7 +133,7 @@ async fn the_catalog_of_all_tables_while_it_runs() {
         let first = fresh_until(&mut views, "the edge", |view| waits(view, waiter, holder_pid)).await;
         let last = fresh_until(&mut views, "more views", |view| view.id > first.id + 20).await;
         assert!(named(&last, "known") && !named(&last, "unknown"), "{:?}", last.snapshot);
-        let text = locktop::wire::json::to_string(&last).unwrap().unwrap();
+        let text = locktop::output::json::to_string(&last).unwrap().unwrap();
         let document: crate::document::Document = serde_json::from_str(&text).unwrap();
         let edge = document.edges.iter().find(|edge| edge.waiter == waiter).unwrap();
         let lock = &document.locks[edge.lock];

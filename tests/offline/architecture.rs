@@ -7,9 +7,22 @@ use std::path::{Path, PathBuf};
 use super::source::{Token, tokens};
 
 /// Top first. A floor knows those above it and none below. `demo` is a name for the crate `locktop_lab`.
-const FLOORS: [&str; 14] = [
-    "keys", "model", "wire", "pg", "redis", "action", "feed", "app", "ui", "demo", "runtime", "config",
-    "cli", "main",
+const FLOORS: [&str; 15] = [
+    "keys",
+    "model",
+    "recording",
+    "output",
+    "pg",
+    "redis",
+    "action",
+    "feed",
+    "app",
+    "ui",
+    "demo",
+    "runtime",
+    "config",
+    "cli",
+    "main",
 ];
 
 /// Crates that not every floor may name, and those that may.
@@ -20,8 +33,14 @@ const CRATES: [(&str, Allowed); 13] = [
     ("crossterm", Allowed::Only(&["runtime", "cli"])),
     ("tokio", Allowed::NotIn(&["text", "clock", "keys", "model", "app", "ui"])),
     ("futures_util", Allowed::NotIn(&["text", "clock", "keys", "model", "app", "ui"])),
-    ("tokio_postgres", Allowed::NotIn(&["text", "clock", "keys", "model", "wire", "app", "ui"])),
-    ("postgres_protocol", Allowed::NotIn(&["text", "clock", "keys", "model", "wire", "app", "ui"])),
+    (
+        "tokio_postgres",
+        Allowed::NotIn(&["text", "clock", "keys", "model", "recording", "output", "app", "ui"]),
+    ),
+    (
+        "postgres_protocol",
+        Allowed::NotIn(&["text", "clock", "keys", "model", "recording", "output", "app", "ui"]),
+    ),
     ("redis", Allowed::Only(&["redis"])),
     ("locktop_lab", Allowed::Only(&["cli"])),
     ("rustls", Allowed::Only(&[])),
@@ -250,7 +269,7 @@ fn a_path_to_a_floor_below_is_found_however_it_is_written() {
         ("model/lock.rs", "use super::super::{text, ui::theme};"),
         ("model/mod.rs", "use super::pg::Client;"),
         ("model/mod.rs", "mod tests { use super::super::ui; }"),
-        ("model/wait_graph/mod.rs", "pub(crate) use crate::wire as w;"),
+        ("model/wait_graph/mod.rs", "pub(crate) use crate::output as w;"),
         ("clock.rs", "use super::model::Timestamp;"),
         ("clock.rs", "use locktop::model::Timestamp;"),
         ("clock.rs", "type T = ::locktop::model::Timestamp;"),

@@ -15,7 +15,7 @@ use locktop::clock;
 use locktop::config::adapter::parse_adapter;
 use locktop::config::{Config, DEFAULT_TEXT};
 use locktop::keys::Key;
-use locktop::model::{fingerprint, output, statement};
+use locktop::model::{disclosure, fingerprint, statement};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::decode::backends::{Backends, KnownBackends, PreparedRows};
 use locktop::pg::decode::locks::{KnownLocks, LocksDecoder, ReadingSession};
@@ -235,7 +235,7 @@ fn statements() {
     let corpus: Vec<&str> = corpus.iter().map(String::as_str).collect();
     feed_text(&corpus, |text| {
         let short = fingerprint::fingerprint(text);
-        drop((fingerprint::tag(text), output::without_literals(text)));
+        drop((fingerprint::tag(text), disclosure::without_literals(text)));
         drop(statement::statements(text));
         statement::first(text, 200).map(|_| short)
     });

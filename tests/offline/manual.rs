@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::CommandFactory;
 use locktop::cli::Cli;
-use locktop::wire::check::names;
+use locktop::output::check::names;
 
 use super::architecture::rust_files;
 use super::manual_pages::{Page, blocks, code, pages, prose, root};

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use clap::{Arg, CommandFactory};
 use locktop::cli::Cli;
-use locktop::wire::check::{CheckFormat, CheckReport, JudgedMeasure, Status, names, render};
+use locktop::output::check::{CheckFormat, CheckReport, JudgedMeasure, Status, names, render};
 use yaml_rust2::{Yaml, YamlLoader};
 
 /// What is asked of somebody at a terminal, or prints something and is done.
@@ -82,7 +82,7 @@ fn other_files_name_only_options_and_checks_that_there_are() {
         });
         for (name, range) in limits {
             assert!(names().any(|known| known == name), "{name}");
-            assert!(range.parse::<locktop::wire::check::Range>().is_ok(), "{range}");
+            assert!(range.parse::<locktop::output::check::Range>().is_ok(), "{range}");
         }
     }
 }

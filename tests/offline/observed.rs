@@ -58,7 +58,7 @@ const ALLOWED: &[(&str, usize, &str)] = &[
 ];
 
 /// What prints.
-const PRINTERS: [&str; 3] = ["src/app/", "src/ui/", "src/wire/"];
+const PRINTERS: [&str; 3] = ["src/app/", "src/ui/", "src/output/"];
 
 fn sources() -> BTreeMap<String, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -82,7 +82,7 @@ fn rows_that_may_be_old_are_used_only_where_that_is_right() {
     let calls: Vec<(String, usize)> = sources()
         .into_iter()
         .filter(|(name, _)| {
-            *name != "src/model/section.rs" && (!is_printer(name) || name.starts_with("src/wire/check/"))
+            *name != "src/model/section.rs" && (!is_printer(name) || name.starts_with("src/output/check/"))
         })
         .map(|(name, text)| (name, text.matches("last_rows()").count()))
         .filter(|(_, calls)| *calls > 0)
@@ -95,7 +95,7 @@ fn rows_that_may_be_old_are_used_only_where_that_is_right() {
 #[test]
 fn no_finding_and_no_check_uses_rows_that_may_be_old() {
     for (name, text) in sources() {
-        if name.starts_with("src/model/finding/") || name.starts_with("src/wire/check/") {
+        if name.starts_with("src/model/finding/") || name.starts_with("src/output/check/") {
             assert!(!text.contains("last_rows()"), "{name}: use Section::observed()");
         }
     }

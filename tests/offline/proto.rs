@@ -118,7 +118,7 @@ fn every_column_is_described_with_its_number_and_type() {
     let path = root.join("assets/record.proto");
     let text = std::fs::read_to_string(&path).unwrap();
     let mut files = files(&root.join("src/model"));
-    files.extend(files_of(&root.join("src/wire/record")).filter(|path| path.is_file()));
+    files.extend(files_of(&root.join("src/recording")).filter(|path| path.is_file()));
     let written: Fields =
         files.iter().flat_map(|path| written(&std::fs::read_to_string(path).unwrap())).collect();
     assert!(written.len() > 40, "{} messages were found", written.len());

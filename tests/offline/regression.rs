@@ -13,9 +13,9 @@ use locktop::feed::replay::Recording;
 use locktop::feed::report;
 use locktop::model::view::View;
 use locktop::model::zone::Zone;
-use locktop::wire::check::{CheckFormat, CheckLimits, CheckReport, render};
-use locktop::wire::json;
-use locktop::wire::report::{Style, markdown};
+use locktop::output::check::{CheckFormat, CheckLimits, CheckReport, render};
+use locktop::output::json;
+use locktop::output::report::{Style, markdown};
 
 /// Snapshots that `check` judges together, the last ones of a recording.
 const JUDGED: usize = 3;

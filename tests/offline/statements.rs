@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use locktop::model::QueryText;
-use locktop::model::output::{Channel, Left, shown};
+use locktop::model::disclosure::{Channel, Left, shown};
 use locktop::model::statement::redacted::speaks_of_secret;
 
 use super::architecture::rust_files;
@@ -70,7 +70,7 @@ fn a_statement_without_a_secret_is_shown_as_it_is() {
 }
 
 /// Files that may read the text of a statement, and how often: they recognize, compare or store it, and print nothing of it. A new place
-/// prints what `model::output` gives it for its channel.
+/// prints what `model::disclosure` gives it for its channel.
 const READERS: [(&str, usize); 21] = [
     // The first word of a statement: what fails if it is cancelled.
     ("app/strip.rs", 1),
@@ -95,7 +95,7 @@ const READERS: [(&str, usize); 21] = [
     ("model/why/mod.rs", 1),
     ("model/words.rs", 1),
     ("pg/decode/backends.rs", 1),
-    ("wire/record/cell.rs", 1),
+    ("recording/cell.rs", 1),
 ];
 
 #[test]
@@ -114,11 +114,11 @@ fn nothing_reads_the_text_of_a_statement_but_what_is_listed() {
         }
     }
     let listed: BTreeMap<String, usize> = READERS.map(|(path, count)| (path.to_owned(), count)).into();
-    assert_eq!(found, listed, "a statement is printed by model::output::shown, for a channel");
+    assert_eq!(found, listed, "a statement is printed by model::disclosure::shown, for a channel");
 }
 
 /// A field that has a statement of a session as plain text would be printed without asking: such a field is a `QueryText`. What is listed
-/// has passed `model::output` before, or is no session's.
+/// has passed `model::disclosure` before, or is no session's.
 const PLAIN: [(&str, &str); 8] = [
     ("cli/args.rs", "statement: String"),
     ("model/blame/mod.rs", "statement: Text"),
@@ -126,15 +126,15 @@ const PLAIN: [(&str, &str); 8] = [
     ("model/thresholds.rs", "statement: Option<Text>"),
     ("pg/learn/mod.rs", "query: &'a str"),
     ("pg/server_log/mod.rs", "statement: Cow<'a, str>"),
-    ("wire/report/log.rs", "statement: String"),
-    ("wire/report/mod.rs", "statement: String"),
+    ("output/report/log.rs", "statement: String"),
+    ("output/report/mod.rs", "statement: String"),
 ];
 
 #[test]
 fn no_other_field_has_a_statement_as_plain_text() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
-    for folder in ["app", "cli", "feed", "model", "pg", "runtime", "ui", "wire"] {
+    for folder in ["app", "cli", "feed", "model", "pg", "output", "recording", "runtime", "ui"] {
         rust_files(&root.join(folder), &mut files);
     }
     let texts = ["Text", "String", "&'a str", "Cow<'a, str>"];

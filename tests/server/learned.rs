@@ -131,7 +131,7 @@ async fn a_snapshot_learns_before_it_looks() {
         "lock_name_queries (config.toml:4:1): relation \"nowhere\" does not exist (SQLSTATE 42P01)"
     );
     for text in [
-        locktop::wire::json::to_string(&view).unwrap().unwrap(),
+        locktop::output::json::to_string(&view).unwrap().unwrap(),
         locktop::app::print::render(&view, None).unwrap(),
     ] {
         assert!(text.contains("shard") && !text.contains('\u{1b}'), "{text}");

@@ -16,11 +16,11 @@ use locktop::feed::once::snapshots;
 use locktop::model::lock_name::LockNames;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::View;
+use locktop::output::check::{self, CheckReport, Status};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::PollLimits;
 use locktop::pg::sql::STATEMENTS;
 use locktop::schema::{self, SchemaName};
-use locktop::wire::check::{self, CheckReport, Status};
 
 use super::faults::{Fault, Faults};
 use futures_util::future::join_all;
@@ -158,7 +158,7 @@ fn verify(cell: &str, before: &BTreeMap<&'static str, Status>, report: &CheckRep
         view.findings.iter().any(|finding| ["stale_section", "adapter"].contains(&finding.check)),
         "{cell}: no finding says that {unknown:?} is not known: {findings:?}"
     );
-    let json = locktop::wire::json::to_string(view).unwrap().unwrap();
+    let json = locktop::output::json::to_string(view).unwrap().unwrap();
     assert!(json.contains("\"known\":false"), "{cell}: the JSON says that all is known");
     let page = locktop::app::print::render(view, Some(200)).unwrap();
     let unread = snapshot.unread();

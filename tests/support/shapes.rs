@@ -1,6 +1,6 @@
 //! The statements of `tests/statements.toml`, and the channels that they are tried in.
 
-use locktop::model::output::{Channel, Mode};
+use locktop::model::disclosure::{Channel, Mode};
 use serde::Deserialize;
 
 /// What is a secret in each of them.

@@ -16,8 +16,8 @@ use crate::clock;
 use crate::model::Timestamp;
 use crate::model::plan::{Outcome, TargetKind, TargetResult};
 use crate::order::Order as _;
+use crate::output;
 use crate::schema::Schema;
-use crate::wire;
 
 /// Incremented when a key changes its meaning. New keys do not change it.
 const FORMAT: u32 = 1;
@@ -241,7 +241,7 @@ async fn blocking<T: Send + 'static>(
 
 /// Cannot fail for these types: their maps have only text keys, and JSON can represent all their numbers.
 pub(super) fn json(line: &AuditLine<'_>) -> String {
-    wire::json::line(line).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))
+    output::json::line(line).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))
 }
 
 /// Records a result for every open request of processes that have ended.

@@ -4,9 +4,9 @@ use crate::app::context::Context;
 use crate::app::line::Tone;
 use crate::model::QueryText;
 use crate::model::backend::Backend;
+use crate::model::disclosure::{Channel, shown};
 use crate::model::job_state::JobState;
 use crate::model::lock::Lock;
-use crate::model::output::{Channel, shown};
 use crate::model::wait_graph::Party;
 use crate::text::one_line_prefix;
 

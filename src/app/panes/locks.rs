@@ -16,9 +16,9 @@ use crate::app::detail::{field, fields, heading, listed, parties, party};
 use crate::app::keymap::Action;
 use crate::app::line::{Line, Tone};
 use crate::model::awaited_locks::{AwaitedLock, LockHold};
+use crate::model::disclosure::{Channel, shown};
 use crate::model::lock::{Lock, LockMode, LockTag, LockType};
 use crate::model::lock_key::LockKey;
-use crate::model::output::{Channel, shown};
 use crate::model::wait_graph::{Party, Waiter};
 use crate::text;
 

@@ -1,6 +1,6 @@
 use super::*;
+use crate::output::sample;
 use crate::text::width;
-use crate::wire::sample;
 
 fn rendered(width: Option<usize>) -> String {
     render(&sample::view(), width).unwrap()

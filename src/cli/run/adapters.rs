@@ -8,8 +8,8 @@ use crate::cli::schema::{AdaptersCheckArgs, AdaptersCommand};
 use crate::config::Position;
 use crate::config::adapter::{read_adapter, section};
 use crate::model::adapter::{Adapter, Installation, Template};
-use crate::pg::adapters::survey;
-use crate::wire;
+use crate::output;
+use crate::pg::jobs::adapters::survey;
 
 pub(super) async fn run(settings: CliSettings, asked: &AdaptersCommand) -> Result<u8, Failure> {
     match asked {
@@ -106,7 +106,7 @@ async fn search(settings: &CliSettings, adapters: &[Arc<Adapter>]) -> Result<Vec
 
 fn print(found: &[Installation], adapters: &[Arc<Adapter>], format: SnapshotFormat) -> Result<u8, Failure> {
     super::print(&match format {
-        SnapshotFormat::Json => wire::json::adapters(found, adapters)?,
-        SnapshotFormat::Table => wire::table::adapters(found, adapters),
+        SnapshotFormat::Json => output::json::adapters(found, adapters)?,
+        SnapshotFormat::Table => output::table::adapters(found, adapters),
     })
 }

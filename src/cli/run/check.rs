@@ -8,8 +8,8 @@ use super::super::settings::CliSettings;
 use super::{Failure, configured};
 use crate::cli::args::CheckArgs;
 use crate::feed::once::{OnceError, snapshots};
+use crate::output::check::{CheckLimits, CheckReport, Status, measured_parts, render};
 use crate::pg::poll::{self, OpenError};
-use crate::wire::check::{CheckLimits, CheckReport, Status, measured_parts, render};
 
 pub(super) async fn run(settings: CliSettings, arguments: &CheckArgs) -> Result<u8, Failure> {
     let limits = arguments.warning.iter().chain(&arguments.critical).map(|(check, _)| check);

@@ -30,10 +30,10 @@ use crate::model::lock_name::LockNames;
 use crate::model::thresholds::ExpectedBlocker;
 use crate::model::view::{TargetId, View};
 use crate::pg::poll::{OpenError, PollLimits};
+use crate::recording::container::RecordingInfo;
 use crate::redis::watch as watch_redis;
 use crate::runtime::{self, DashboardSource, Exit, signals, terminal};
 use crate::text::one_line;
-use crate::wire::record::container::RecordingInfo;
 
 /// After a panic in a task, which has already printed its own message.
 const ENDED: &str = "a part of the program ended unexpectedly; see its message above";

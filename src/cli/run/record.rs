@@ -14,10 +14,10 @@ use crate::feed::learn::Learned;
 use crate::feed::record::names::HIDDEN;
 use crate::feed::record::redact::Redaction;
 use crate::feed::record::{self, Destination, Options, Rotation};
-use crate::model::output::Mode;
+use crate::model::disclosure::Mode;
 use crate::model::view::{ConnectionState, View};
+use crate::recording::container::RecordingInfo;
 use crate::runtime::signals::ending;
-use crate::wire::record::container::RecordingInfo;
 
 pub(super) async fn run(mut settings: CliSettings, wanted: &RecordArgs) -> Result<u8, Failure> {
     let info = super::info(&settings)?;

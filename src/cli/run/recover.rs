@@ -12,9 +12,9 @@ use crate::cli::schema::{RecoverArgs, TimeLimit};
 use crate::model::plan::{
     PlanContext, PublishedTarget, RecoveryPlan, RecoveryResult, Request, Selection, published_plan,
 };
+use crate::output;
 use crate::schema::Schema;
 use crate::text::{self, one_line};
-use crate::wire;
 use locktop_tasks::recovery::{self, Order, RecoverError};
 use pg_connect::conninfo::ConnInfo;
 
@@ -114,23 +114,23 @@ impl RecoveryOutput<'_> {
 
     fn plan(&self) {
         if self.is_table() {
-            self.print(&wire::table::recovery_plan(self.plan));
+            self.print(&output::table::recovery_plan(self.plan));
         }
     }
 
     fn result(&self, result: &RecoveryResult) {
         if self.is_table() {
-            self.print(&[wire::table::recovery_result(self.plan, result)]);
+            self.print(&[output::table::recovery_result(self.plan, result)]);
         }
     }
 
     /// Prints the last line of a table, or the whole JSON object. Returns the exit status.
     fn end(&self, results: &[RecoveryResult], status: u8) -> Result<u8, Failure> {
         if !self.is_table() {
-            let json = wire::json::recovery(self.plan, results, self.arguments.dry_run);
+            let json = output::json::recovery(self.plan, results, self.arguments.dry_run);
             self.print(&[json?]);
         } else if !results.is_empty() {
-            self.print(&[wire::table::recovery_summary(results)]);
+            self.print(&[output::table::recovery_summary(results)]);
         }
         match self.broken.take() {
             Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
@@ -161,7 +161,7 @@ impl RecoveryOutput<'_> {
     fn is_confirmed(&self) -> io::Result<bool> {
         let mut lines = Vec::new();
         if !self.is_table() || !io::stdout().is_terminal() {
-            lines = wire::table::recovery_plan(self.plan);
+            lines = output::table::recovery_plan(self.plan);
         }
         if self.is_ascii() {
             lines = lines.iter().map(|line| text::ascii(line).into_owned()).collect();
@@ -177,7 +177,7 @@ fn question(plan: &RecoveryPlan) -> String {
     let pids = plan.ended_pids();
     let runs = |pid: &i32| match plan.also_ended(*pid) {
         [] => None,
-        also => Some(wire::table::recovery_names(also)),
+        also => Some(output::table::recovery_names(also)),
     };
     match pids.as_slice() {
         [] => format!("Recover {number} {executions}?"),

@@ -21,10 +21,10 @@ use crate::model::past::{Observation, TimeStep};
 use crate::model::thresholds::Thresholds;
 use crate::model::view::{TargetId, View};
 use crate::model::zone::Zone;
+use crate::output::csv;
+use crate::output::report::{Style, html, json, markdown};
+use crate::recording::container::RecordingInfo;
 use crate::runtime::{self, DashboardSource, signals};
-use crate::wire::csv;
-use crate::wire::record::container::RecordingInfo;
-use crate::wire::report::{Style, html, json, markdown};
 
 pub(super) async fn run(settings: CliSettings, wanted: &ReplayArgs) -> Result<u8, Failure> {
     if wanted.export.is_none() {
@@ -179,7 +179,7 @@ fn export(recording: &mut Recording, wanted: &ReplayArgs, zone: Zone) -> Result<
             if let Some(text) = csv::snapshot(&view) {
                 write!(out, "{text}\r\n")?;
             }
-        } else if let Some(text) = crate::wire::json::snapshot_line(&view, seq, 0) {
+        } else if let Some(text) = crate::output::json::snapshot_line(&view, seq, 0) {
             writeln!(out, "{}", text?)?;
         }
     }

@@ -17,11 +17,11 @@ use crate::feed::once::{OnceError, once_learning};
 use crate::feed::standby::{ActionConnection, leave};
 use crate::model::statement::{LONGEST, StatementPiece, statements};
 use crate::model::view::{ConnectionState, View};
+use crate::output::lock_of::{LockOfReport, Now, Verdict, json, targets, text};
 use crate::pg::lock_of::places;
 use crate::pg::poll::OpenError;
 use crate::runtime::signals::ending;
-use crate::wire::lock_of::{LockOfReport, Now, Verdict, json, targets, text};
-use crate::{text, wire};
+use crate::{output, text};
 
 /// Between attempts while the server has no free connection or is starting up.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -37,7 +37,7 @@ pub(super) async fn run(settings: CliSettings, arguments: &SnapshotArgs) -> Resu
     }
     let view = take(&settings, info).await?;
     let written = match format {
-        SnapshotFormat::Json => wire::json::to_string(&view).transpose()?,
+        SnapshotFormat::Json => output::json::to_string(&view).transpose()?,
         SnapshotFormat::Table => table(&settings, &view, columns(width)),
     };
     super::print(&written.ok_or_else(|| Failure::Other("no snapshot could be taken".to_owned()))?)
@@ -245,12 +245,12 @@ impl JsonLines {
         let state = |link: &ConnectionState| std::mem::discriminant(link);
         let is_new = self.link.as_ref().map(state) != Some(state(&view.link));
         if is_new && (self.link.is_some() || matches!(view.link, ConnectionState::Down { .. })) {
-            out.push(wire::json::link(&view.link)?);
+            out.push(output::json::link(&view.link)?);
         }
         self.link = Some(view.link.clone());
         if self.with_events {
             for event in view.events.iter().filter(|event| event.number >= self.event) {
-                out.push(wire::json::event(event)?);
+                out.push(output::json::event(event)?);
             }
         }
         self.event = view.events.iter().next_back().map_or(self.event, |event| event.number + 1);
@@ -262,7 +262,7 @@ impl JsonLines {
         if self.looks == self.written || self.is_done() {
             return Ok(None);
         }
-        let fingerprint = wire::json::fingerprint(view);
+        let fingerprint = output::json::fingerprint(view);
         let is_change = self.fingerprint.replace(fingerprint) != Some(fingerprint);
         // Snapshots left out because nothing had changed do not count as skipped.
         let skipped = self.looks - self.written - 1;
@@ -271,7 +271,7 @@ impl JsonLines {
             return Ok(None);
         }
         self.seq += 1;
-        wire::json::snapshot_line(view, self.seq, skipped).transpose()
+        output::json::snapshot_line(view, self.seq, skipped).transpose()
     }
 }
 

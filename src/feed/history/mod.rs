@@ -18,7 +18,7 @@ pub use store::{HistoryStore, NotThere};
 use crate::model::past::{Observation, PastView, TimeStep};
 use crate::model::thresholds::Thresholds;
 use crate::model::view::TargetId;
-use crate::wire::record::container::RecordingInfo;
+use crate::recording::container::RecordingInfo;
 
 /// Snapshots that can wait to be stored. Further ones are dropped: the poll never waits for this thread.
 const QUEUE: usize = 8;

@@ -14,8 +14,8 @@ use crate::model::event::Events;
 use crate::model::past::{KeptObservation, Moment, Observation, PastView, TimeStep, Trouble};
 use crate::model::thresholds::Thresholds;
 use crate::model::view::TargetId;
-use crate::wire::record::container::RecordingInfo;
-use crate::wire::record::{Encoder, RecordError, SnapshotGroup};
+use crate::recording::container::RecordingInfo;
+use crate::recording::{Encoder, RecordError, SnapshotGroup};
 
 /// Approximate size of an event, in bytes.
 const EVENT: usize = 400;

@@ -9,8 +9,8 @@ use crate::model::finding::Severity;
 use crate::model::lock_name::LockNames;
 use crate::model::past::Trouble;
 use crate::model::view::View;
+use crate::recording::{Encoder, SnapshotGroup};
 use crate::sample::{self, at};
-use crate::wire::record::{Encoder, SnapshotGroup};
 
 struct Stage {
     view_builder: ViewBuilder,
@@ -227,7 +227,7 @@ proptest! {
             && let Ok(kept) = group.snapshot(0)
         {
             let view = ViewBuilder::view_of(kept, TargetId(0), &Thresholds::default());
-            let _ = crate::wire::json::to_string(&view);
+            let _ = crate::output::json::to_string(&view);
         }
     }
 }

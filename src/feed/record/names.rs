@@ -9,12 +9,12 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 
 use crate::model::backend::Backend;
+use crate::model::disclosure::{Channel, Mode, shown};
 use crate::model::event::Events;
 use crate::model::finding::Deadlocks;
 use crate::model::fingerprint::is_hash;
 use crate::model::lock_name::LockNames;
 use crate::model::lock_waits::WaitCounter;
-use crate::model::output::{Channel, Mode, shown};
 use crate::model::past::{KeptObservation, Past};
 use crate::model::snapshot::{Names, Section, Snapshot};
 use crate::model::statement;

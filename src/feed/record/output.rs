@@ -10,7 +10,7 @@ use locktop_base::file::{FileError, Flaw, Folder, How, open};
 use super::Options;
 use crate::clock;
 use crate::feed::replay::last_whole;
-use crate::wire::record::container;
+use crate::recording::container;
 
 const SUFFIX: &str = "ltr";
 

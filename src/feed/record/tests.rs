@@ -67,7 +67,7 @@ fn looked(reply: Reply) -> Arc<PastView> {
 }
 
 fn json(view: &View) -> String {
-    crate::wire::json::to_string(view).unwrap().unwrap()
+    crate::output::json::to_string(view).unwrap().unwrap()
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
-use crate::wire::record::container::{self, FOOTER, HEADER, Header, MOMENT};
+use crate::recording::container::{self, FOOTER, HEADER, Header, MOMENT};
 
 /// Bytes to read at once when searching for a record.
 const PIECE: usize = 1 << 16;

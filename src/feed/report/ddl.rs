@@ -7,16 +7,16 @@ use crate::feed::record::redact::Redaction;
 use crate::feed::replay::Recording;
 use crate::model::backend::{Backend, State};
 use crate::model::blame::{BlameKey, BlamePeriod, Ending, Episode};
+use crate::model::disclosure::{Channel, Mode, shown};
 use crate::model::lock::{LockMode, LockType};
-use crate::model::output::{Channel, Mode, shown};
 use crate::model::section::Observed;
 use crate::model::snapshot::{Server, Snapshot};
 use crate::model::view::View;
 use crate::model::wait_graph::Party;
 use crate::model::{Timestamp, fingerprint, statement, words};
 use crate::order::Order;
+use crate::output::report::{AdvisedSetting, IncidentReport, Tries};
 use crate::text::{count, duration, one_line, one_line_prefix};
-use crate::wire::report::{AdvisedSetting, IncidentReport, Tries};
 
 /// Seconds that such a statement should wait at most.
 const LIMIT: f64 = 2.0;

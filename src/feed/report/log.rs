@@ -12,19 +12,19 @@ use rustc_hash::FxHashMap;
 use super::view_of;
 use crate::feed::record::redact::Redaction;
 use crate::feed::replay::Recording;
+use crate::model::disclosure::{Channel, shown_text};
 use crate::model::lock::LockMode;
-use crate::model::output::{Channel, shown_text};
 use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
 use crate::model::{Timestamp, words};
 use crate::order::Order;
+use crate::output::report::{
+    IncidentReport, LogDeadlock, LogFile, LogReport, LogWait, Visibility, WaitEnd, WaitSums,
+};
 use crate::pg::server_log::{
     Deadlock, LogEntry, LogError, LogMessage, LoggedWait, StatementEnd, WaitKind, lock_tag, parse, read,
 };
 use crate::text::{one_line, one_line_prefix};
-use crate::wire::report::{
-    IncidentReport, LogDeadlock, LogFile, LogReport, LogWait, Visibility, WaitEnd, WaitSums,
-};
 
 /// Most waits and lines, and most deadlocks.
 const KEPT: usize = 1_000;

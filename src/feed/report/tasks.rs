@@ -7,8 +7,8 @@ use crate::model::finding::{Severity, Subject};
 use crate::model::task::{JobState, TaskId};
 use crate::model::view::View;
 use crate::order::Order;
+use crate::output::report::{AT_END, TaskTrouble};
 use crate::text::one_line;
-use crate::wire::report::{AT_END, TaskTrouble};
 
 /// Most problems in the report.
 const KEPT: usize = 1_000;

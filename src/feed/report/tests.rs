@@ -15,9 +15,9 @@ use crate::model::lock_name::LockNames;
 use crate::model::task::JobState;
 use crate::model::thresholds::Thresholds;
 use crate::model::zone::Zone;
+use crate::output::report::{Branch, LARGEST, Style, html, json, markdown};
+use crate::recording::container::RecordingInfo;
 use crate::sample::{self, at};
-use crate::wire::record::container::RecordingInfo;
-use crate::wire::report::{Branch, LARGEST, Style, html, json, markdown};
 
 mod page;
 

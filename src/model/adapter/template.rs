@@ -2,7 +2,7 @@
 //!
 //! A query runs with the rights of the locktop user. So it may name only the tables described by the adapter, which are
 //! locked and whose owners are checked first, and only built-in functions, types and operators. Checks that the text alone
-//! does not permit are made at the server before the query is planned (`pg::adapters`).
+//! does not permit are made at the server before the query is planned (`pg::jobs::adapters`).
 
 mod plain_names;
 

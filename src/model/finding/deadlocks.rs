@@ -6,8 +6,8 @@ use chrono::TimeDelta;
 
 use super::check_input::{CheckInput, parties_text, party_text};
 use super::{Finding, LIMIT, Severity, Subject, listed};
+use crate::model::disclosure::{Channel, shown};
 use crate::model::lock_name::LockNames;
-use crate::model::output::{Channel, shown};
 use crate::model::snapshot::Snapshot;
 use crate::model::snapshot_index::SnapshotIndex;
 use crate::model::wait_graph::{Party, WaitGraph};

@@ -22,10 +22,10 @@ use std::borrow::Cow;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::backend::BackendId;
+use super::disclosure::{Channel, shown};
 use super::id_generator::GeneratorId;
 use super::lease::LeaseId;
 use super::lock::LockTag;
-use super::output::{Channel, shown};
 use super::rate_limit::LimitId;
 use super::systems::TextId;
 use super::task::TaskId;

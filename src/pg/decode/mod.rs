@@ -18,7 +18,7 @@ use tokio_postgres::Row;
 use crate::model::lock_key::LockKey;
 use crate::model::plan::Rights;
 use crate::model::{Text, Timestamp};
-use crate::pg::tables::{ColumnKind, Columns};
+use crate::pg::jobs::tables::{ColumnKind, Columns};
 use copy::CopyValues;
 use value::{raw, text};
 
@@ -95,7 +95,7 @@ pub(super) const fn column<T: DecodedValue>(name: &'static str) -> (&'static str
 macro_rules! decoded {
     ($($_columns:ident of $row:ident { $($tag:literal $field:ident: $type:ty = $($column:literal)+,)* })*) => {$(
         impl $crate::pg::decode::DecodedRow for $row {
-            const COLUMNS: $crate::pg::tables::Columns =
+            const COLUMNS: $crate::pg::jobs::tables::Columns =
                 &[$($($crate::pg::decode::column::<$type>($column),)+)*];
 
             fn read(
@@ -115,7 +115,7 @@ macro_rules! decoded {
 /// Columns of which a row needs none, with their kinds.
 macro_rules! optional {
     ($($kind:ident: $($name:literal)+;)+) => {
-        &[$($(($name, $crate::pg::tables::ColumnKind::$kind, false),)+)+]
+        &[$($(($name, $crate::pg::jobs::tables::ColumnKind::$kind, false),)+)+]
     };
 }
 

@@ -32,7 +32,7 @@ use crate::model::Timestamp;
 use crate::model::adapter::{Adapter, Parts};
 use crate::model::lock::{Lock, LockTag, LockType};
 use crate::model::snapshot::Snapshot;
-use crate::pg::sources::TableLocations;
+use crate::pg::jobs::sources::TableLocations;
 use crate::pg::trust::TrustedOwners;
 
 #[derive(Debug, Clone, PartialEq)]

@@ -20,7 +20,7 @@ use crate::pg::decode::Encodings;
 use crate::pg::decode::backends::{Backends, PreparedRows};
 use crate::pg::decode::locks::{KnownLocks, LocksDecoder, ReadingSession};
 use crate::pg::decode::value::{boolean, int4, int4_array, int8, raw, timestamp};
-use crate::pg::sources;
+use crate::pg::jobs::sources;
 
 /// Memory limit for the rows of a section: enough for more than 400,000 locks.
 const MOST: usize = 32 << 20;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::states::looked;
 use super::{Part, all, are_read, client, database, found, run, used};
 use crate::trust::ground::{Ground, one_version};
-use locktop::pg::adapters::survey;
+use locktop::pg::jobs::adapters::survey;
 use locktop::pg::trust::TrustedOwners;
 
 const PGMQ: &str = include_str!("tables/pgmq.sql");

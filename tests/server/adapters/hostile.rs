@@ -4,7 +4,7 @@ use locktop::model::adapter::Part;
 
 use super::{RIVER, adapter, all, client, database, found, one, refusal, run, used};
 use crate::trust::ground::{Ground, one_version};
-use locktop::pg::adapters::survey;
+use locktop::pg::jobs::adapters::survey;
 use locktop::pg::trust::TrustedOwners;
 
 /// An adapter with this one query, over a table of its own.
@@ -310,7 +310,7 @@ async fn decoys_hide_nothing() {
         let reason =
             "1 table left out, because at most 1,000 are checked in total, those of trusted owners first";
         assert_eq!((&*left.adapter.name, left.refused.as_deref()), ("quartz", Some(reason)));
-        let text = locktop::wire::table::adapters(&found, &all());
+        let text = locktop::output::table::adapters(&found, &all());
         assert!(text.contains(&format!("Quartz\n  not read: {reason}")), "{text}");
         ground.run("mallory", "DROP TABLE evil.\"1scheduler_state\"").await;
         let found = survey(&client, &TrustedOwners::default(), &all()).await.unwrap();

@@ -28,8 +28,8 @@ use std::sync::Arc;
 use locktop::config::adapter::{built_in, parse_adapter};
 use locktop::demo::postgres::EmbeddedServer;
 use locktop::model::adapter::{Adapter, Installation, Part};
-use locktop::pg::adapters::survey;
 use locktop::pg::conninfo::ConnInfo;
+use locktop::pg::jobs::adapters::survey;
 use locktop::pg::trust::TrustedOwners;
 use tokio_postgres::Client;
 

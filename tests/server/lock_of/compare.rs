@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use locktop::model::lock::{LockMode, LockModes};
 use locktop::model::lock_of::{TakenKey, Want, wants};
 use locktop::model::statement::{Role, Statement, StatementPiece, StatementWork, statements};
+use locktop::output::lock_of::targets;
 use locktop::pg::lock_of::places;
-use locktop::wire::lock_of::targets;
 use tokio_postgres::Client;
 
 use super::list::{Entry, FAILS, read, write};

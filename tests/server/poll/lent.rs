@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use locktop::model::backend::Backend;
 use locktop::model::snapshot::{Pooling, Snapshot};
 use locktop::pg::conninfo::ConnInfo;
+use locktop::pg::jobs::sources::TableLocations;
 use locktop::pg::poll::{OpenError, PollError, PollLimits, Session};
-use locktop::pg::sources::TableLocations;
 use locktop::schema::{SchemaName, script};
 
 use super::helpers::patient;

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
 use locktop::model::QueryText;
-use locktop::model::output::{Channel, Mode, shown};
+use locktop::model::disclosure::{Channel, Mode, shown};
 use serde::Deserialize;
 
 use crate::shapes::shapes;

@@ -2,7 +2,7 @@
 
 use locktop::model::lease::LeaseState::{Expired, Free, Held, Released};
 use locktop::model::view::View;
-use locktop::pg::sources::TableLocations;
+use locktop::pg::jobs::sources::TableLocations;
 use serde_json::Value;
 
 use super::stage::Stage;

@@ -2,7 +2,7 @@
 
 use locktop::model::namespace;
 use locktop::model::view::View;
-use locktop::pg::sources::TableLocations;
+use locktop::pg::jobs::sources::TableLocations;
 use serde_json::json;
 use tokio_postgres::Client;
 

@@ -5,7 +5,7 @@ mod stage;
 mod support;
 
 use locktop::model::task::JobState;
-use locktop::pg::sources::TableLocations;
+use locktop::pg::jobs::sources::TableLocations;
 use stage::{OWN, Stage, own_tables};
 
 const RECIPE: &str = include_str!("recipe.sql");

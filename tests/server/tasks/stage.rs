@@ -16,13 +16,13 @@ use locktop::model::task::TaskKey;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::{TargetId, View};
 use locktop::model::words;
+use locktop::output;
 use locktop::pg::conninfo::ConnInfo;
+use locktop::pg::jobs::sources::TableLocations;
 use locktop::pg::poll::{PollLimits, Session};
-use locktop::pg::sources::TableLocations;
 use locktop::schema::SchemaName;
 use locktop::ui::layout::Viewport;
 use locktop::ui::theme::{Base, ColorDepth, Theme};
-use locktop::wire;
 use tokio_postgres::Client;
 
 use super::support;
@@ -155,7 +155,7 @@ impl Stage {
     }
 
     pub(crate) fn json(&self) -> serde_json::Value {
-        let text = wire::json::to_string(&self.view).unwrap().unwrap();
+        let text = output::json::to_string(&self.view).unwrap().unwrap();
         serde_json::from_str(&text).unwrap()
     }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use locktop::config::adapter::built_in;
+use locktop::output::check::{CheckReport, Status};
 use locktop::pg::poll::PollLimits;
-use locktop::wire::check::{CheckReport, Status};
 
 use super::detection::{chains, functions};
 use super::ground::Ground;

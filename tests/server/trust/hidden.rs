@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use locktop::config::adapter::built_in;
 use locktop::model::view::View;
+use locktop::pg::jobs::sources::TableLocations;
 use locktop::pg::poll::PollLimits;
-use locktop::pg::sources::TableLocations;
 
 use super::ground::{Ground, is_whole};
 use super::looks::{ALL, limits, look, rows, taken};

@@ -1,8 +1,8 @@
 //! What can be stored with a table (a), in any schema (b): the planner evaluates a part of it as soon as a statement names the table,
 //! without any row.
 
+use locktop::pg::jobs::sources::TableLocations;
 use locktop::pg::poll::PollLimits;
-use locktop::pg::sources::TableLocations;
 
 use super::ground::{Ground, NAMES, is_whole, one_version, watchers};
 use super::looks::{ALL, feed, limits, look, rows, snapshot};

@@ -1,6 +1,6 @@
 use super::*;
+use crate::model::disclosure::Channel;
 use crate::model::lock::Prepared;
-use crate::model::output::Channel;
 use crate::sample::{Builder, relation};
 
 #[test]

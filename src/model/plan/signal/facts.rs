@@ -1,8 +1,8 @@
 use rustc_hash::FxHashMap;
 
 use crate::model::backend::{Backend, State};
+use crate::model::disclosure::{Channel, shown};
 use crate::model::lock::{Lock, LockTag, LockType};
-use crate::model::output::{Channel, shown};
 use crate::model::plan::{PlanEffect, PlanIndex, Verb};
 use crate::model::wait_graph::{Party, Queue, Release};
 use crate::model::words;
