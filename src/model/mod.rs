@@ -58,47 +58,66 @@ macro_rules! rows {
     };
 }
 
-pub mod adapter;
-pub mod awaited_locks;
-pub mod blame;
-pub mod consequence;
-pub mod disclosure;
-pub mod event;
-pub mod finding;
-pub mod fingerprint;
-pub mod held;
-pub mod id_generator;
-pub mod job_state;
-pub mod judge;
-pub mod lease;
-pub mod lock_name;
-pub mod lock_of;
-pub mod lock_waits;
-pub mod lock_words;
-pub mod normal_wait;
-pub mod past;
+// The modules of each folder are re-exported: a path names the module, not the folder.
+/// What a poll read, and the view made of it.
+pub mod rows {
+    pub mod past;
+    pub mod row_id;
+    pub mod section;
+    pub mod sections;
+    pub mod snapshot;
+    pub mod snapshot_index;
+    pub mod thresholds;
+    pub mod view;
+    pub mod zone;
+}
+
+/// Tasks, queue items, leases and job systems: their rows, and whether a worker is alive (`judge`).
+pub mod jobs {
+    pub mod adapter;
+    pub mod id_generator;
+    pub mod job_state;
+    pub mod judge;
+    pub mod lease;
+    pub mod rate_limit;
+    pub mod redis_lease;
+    pub mod refusals;
+    pub mod systems;
+    pub mod table_rows;
+    pub mod task;
+    pub mod work_queue;
+    pub mod worker_types;
+}
+
+/// What follows from the rows: findings, events, the blame, and what a session would lose.
+pub mod judgement {
+    pub mod awaited_locks;
+    pub mod blame;
+    pub mod consequence;
+    pub mod event;
+    pub mod finding;
+    pub mod held;
+    pub mod lock_waits;
+    pub mod normal_wait;
+    pub mod promise;
+    pub mod session_facts;
+}
+
+/// Statements, names of locks, and the words for both.
+pub mod wording {
+    pub mod disclosure;
+    pub mod fingerprint;
+    pub mod lock_name;
+    pub mod lock_of;
+    pub mod lock_words;
+    pub mod statement;
+    pub mod why;
+    pub mod words;
+}
+
 pub mod plan;
-pub mod promise;
-pub mod rate_limit;
-pub mod redis_lease;
-pub mod refusals;
-pub mod row_id;
-pub mod section;
-pub mod sections;
-pub mod session_facts;
-pub mod snapshot;
-pub mod snapshot_index;
-pub mod statement;
-pub mod systems;
-pub mod table_rows;
-pub mod task;
-pub mod thresholds;
-pub mod view;
-pub mod why;
-pub mod words;
-pub mod work_queue;
-pub mod worker_types;
-pub mod zone;
+
+pub use self::{jobs::*, judgement::*, rows::*, wording::*};
 
 pub use ::wait_graph;
 pub use locktop_base::{QueryText, Text, Timestamp, namespace};

@@ -256,7 +256,7 @@ codes! {
 
 columns! {
     Events of Event { 1 number: u64, 2 seen: Timestamp, 3 body: EventBody, }
-    Drafts of EventBody {
+    EventBodies of EventBody {
         1 at: Timestamp,
         2 kind: EventKind,
         3 severity: Severity,
