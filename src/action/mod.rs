@@ -57,7 +57,7 @@ pub struct ActionRequest<'a> {
     pub statement: &'a str,
 }
 
-/// If the program or the server ends between [`Record::asked`] and [`Record::refusal`], the request has no result on
+/// If the program or the server ends between [`ActionRecord::asked`] and [`ActionRecord::write_result`], the request has no result on
 /// record, and its outcome is unknown.
 pub trait ActionRecord: Send + Sync + 'static {
     /// A request on record, until its result is.

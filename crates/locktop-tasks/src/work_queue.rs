@@ -26,7 +26,7 @@
 //! A session is a server session: through a pooler in transaction mode the end of an item may come from another session
 //! than its claim, and would not count. [`pooler`](locktop_locks::pooler) detects one.
 //!
-//! A failed attempt is tried again after a pause ([`End::Again`]), and an item may be added for later, with `not_before`.
+//! A failed attempt is tried again after a pause ([`AttemptEnd::Again`]), and an item may be added for later, with `not_before`.
 //! An item that takes longer than its `timeout` is shown as slow; its worker must end it.
 //!
 //! An idle worker listens on [`CHANNEL`], sleeps until `next_item_due_at()`, and calls [`WorkQueue::requeue_lost`] now

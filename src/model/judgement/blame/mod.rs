@@ -2,7 +2,7 @@
 //!
 //! In each poll every waiting session adds the time since the previous poll, split evenly over the roots that it waits
 //! behind. This samples the waits, so the sum is right on average, also for waits shorter than the poll interval;
-//! [`Sums::standard_error`] is its error. [`Counter`] computes what each poll adds ([`Tick`]), and [`Blame`] is the sum of
+//! [`Sums::standard_error`] is its error. [`Counter`] computes what each poll adds ([`SnapshotBlame`]), and [`Blame`] is the sum of
 //! that. So a recorded poll needs no graph to continue the count.
 
 mod by;
