@@ -92,7 +92,7 @@ fn run(name: &str, mut made: Made, percent: u64, looks: u32) {
     let (mut steps, mut jumps) = (Vec::new(), Vec::new());
     let mut from = newest;
     for _ in 0..looks.min(300) - 1 {
-        let (stepped, time) = timed(|| store.go(from, TimeStep::Looks(-1)).unwrap().unwrap());
+        let (stepped, time) = timed(|| store.go(from, TimeStep::Snapshots(-1)).unwrap().unwrap());
         from = stepped.view.id;
         steps.push(time);
     }

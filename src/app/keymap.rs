@@ -115,12 +115,12 @@ impl Action {
     /// `None` for an action that does not move in time.
     pub fn step(self) -> Option<TimeStep> {
         Some(match self {
-            Self::LookBack => TimeStep::Looks(-1),
-            Self::LookOn => TimeStep::Looks(1),
+            Self::LookBack => TimeStep::Snapshots(-1),
+            Self::LookOn => TimeStep::Snapshots(1),
             Self::MinuteBack => TimeStep::Seconds(-60),
             Self::MinuteOn => TimeStep::Seconds(60),
-            Self::TroubleBefore => TimeStep::TroubleBefore,
-            Self::NextTrouble => TimeStep::NextTrouble,
+            Self::TroubleBefore => TimeStep::IncidentBefore,
+            Self::NextTrouble => TimeStep::NextIncident,
             _ => return None,
         })
     }

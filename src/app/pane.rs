@@ -11,7 +11,7 @@ use crate::model::lock::Lock;
 
 /// Number of polls for which a row counts as done after an action: a key with nothing left to do to it is meant for the
 /// next row.
-const LOOKS: u8 = 30;
+const POLLS: u8 = 30;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sort {
@@ -79,7 +79,7 @@ impl PaneState {
         }
         self.order(context, &mut rows);
         self.rows = rows;
-        self.done = self.done.and_then(|(row, looks)| Some((row, looks.checked_sub(1)?)));
+        self.done = self.done.and_then(|(row, polls)| Some((row, polls.checked_sub(1)?)));
         let before = (self.selected, self.target);
         self.find_selected(page, context);
         self.target = self.selected.map(|id| subject::selected(context.view, id));
@@ -88,7 +88,7 @@ impl PaneState {
         if is_lock && before.0 == self.selected && before.1.is_some() && before.1 != self.target {
             self.exchanges += 1;
         }
-        self.drop_gone_marks(all_locks, context);
+        self.drop_ended_marks(all_locks, context);
     }
 
     /// Shows long chains in full, or one line for each; the cursor stays on the run. Returns whether there is such a chain.
@@ -246,7 +246,7 @@ impl PaneState {
         // A later selection is intended, even if it is the same row.
         let is_same = self.selections == asked_at;
         if let Some(row) = self.selected.or(self.lost).filter(|row| is_same && rows.contains(row)) {
-            (self.chosen, self.lost, self.done) = (false, None, Some((row, LOOKS)));
+            (self.chosen, self.lost, self.done) = (false, None, Some((row, POLLS)));
         }
     }
 
@@ -358,7 +358,7 @@ impl PaneState {
     }
 
     /// Removes the marks of rows that no longer exist. Rows that the filter hides stay marked.
-    fn drop_gone_marks(&mut self, all_locks: bool, context: &Context<'_>) {
+    fn drop_ended_marks(&mut self, all_locks: bool, context: &Context<'_>) {
         if self.marks.is_empty() {
             return;
         }

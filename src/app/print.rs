@@ -36,7 +36,7 @@ const LONGEST: u16 = 200;
 #[derive(Debug)]
 enum Printed {
     /// A sentence, which is wrapped if it is too long.
-    Said(String),
+    Text(String),
     /// A row, which is cut if it is too long.
     Row(String),
 }
@@ -44,11 +44,11 @@ enum Printed {
 /// Header, findings, and the panes that exist; `None` before the first snapshot. With a `width`, in columns, sentences
 /// are wrapped between words, rows are cut, and statements to copy are left as they are.
 pub fn render(view: &View, width: Option<usize>) -> Option<String> {
-    let said = head(view)?.into_iter().map(Printed::Said);
+    let said = head(view)?.into_iter().map(Printed::Text);
     let lines = said.chain(panes(view, width)).map(|line| match (line, width) {
         (Printed::Row(row), Some(width)) => fit(row.trim_end(), width).into_owned(),
         (Printed::Row(row), None) => row.trim_end().to_owned(),
-        (Printed::Said(line), width) => broken(line.trim_end(), width),
+        (Printed::Text(line), width) => broken(line.trim_end(), width),
     });
     Some(lines.map(|line| line + "\n").collect())
 }
@@ -124,13 +124,13 @@ fn section(context: &Context<'_>, pane: Pane, most: usize, width: Option<usize>)
         facts.push(pane.definition().empty.to_owned());
     }
     let mut lines =
-        vec![Printed::Said(String::new()), Printed::Said(format!("{}: {}", pane.title(), facts.join(" · ")))];
+        vec![Printed::Text(String::new()), Printed::Text(format!("{}: {}", pane.title(), facts.join(" · ")))];
     if let Some(above) = pane.definition().above.filter(|_| !rows.is_empty()) {
-        lines.push(Printed::Said(above(context).plain()));
+        lines.push(Printed::Text(above(context).plain()));
     }
     let shown = rows.get(..most).unwrap_or(&rows);
     lines.extend(table(context, pane, shown, width).into_iter().map(Printed::Row));
-    lines.extend(more(rows.len(), most, "rows").map(Printed::Said));
+    lines.extend(more(rows.len(), most, "rows").map(Printed::Text));
     lines
 }
 

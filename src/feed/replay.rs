@@ -203,7 +203,8 @@ impl Recording {
     /// The snapshot that a step from a view leads to. `None` if it leads past the last. Skips damaged snapshots.
     pub fn go(&mut self, from: u64, step: TimeStep) -> Result<Option<Arc<PastView>>, NotThere> {
         let Some(mut place) = find(&self.moments, from, step)? else { return Ok(None) };
-        let is_back = matches!(step, TimeStep::Looks(..0) | TimeStep::Seconds(..0) | TimeStep::TroubleBefore);
+        let is_back =
+            matches!(step, TimeStep::Snapshots(..0) | TimeStep::Seconds(..0) | TimeStep::IncidentBefore);
         for _ in 0..DAMAGED {
             match self.view(place) {
                 Ok(view) => {
@@ -242,7 +243,7 @@ pub fn start(
         let mut player = Player { shown: recording.moments().len() as u64, speed, follow };
         let first = recording.go(player.shown, first);
         player.note(first.as_ref().ok());
-        let _ = answers.send(Reply::Look(first));
+        let _ = answers.send(Reply::View(first));
         loop {
             match received.recv_timeout(player.rest(&recording)) {
                 Ok(HistoryCommand::Go { from, step }) => {
@@ -253,19 +254,19 @@ pub fn start(
                     let answer = recording.go(from, step);
                     player.note(answer.as_ref().ok());
                     player.follow = follow && matches!(answer, Ok(None));
-                    let _ = answers.send(Reply::Look(answer));
+                    let _ = answers.send(Reply::View(answer));
                 }
                 Ok(HistoryCommand::Play(speed)) => player.speed = speed,
                 Ok(HistoryCommand::Keep(_) | HistoryCommand::Lost(_) | HistoryCommand::Save(..)) => {}
                 Err(RecvTimeoutError::Timeout) => {
                     let has_more = recording.check_for_more().unwrap_or_default();
                     let next = match (player.follow, player.speed) {
-                        (true, _) if has_more => TimeStep::Looks(i32::MAX),
-                        (false, Some(_)) => TimeStep::Looks(1),
+                        (true, _) if has_more => TimeStep::Snapshots(i32::MAX),
+                        (false, Some(_)) => TimeStep::Snapshots(1),
                         _ => continue,
                     };
                     if let Some(answer) = player.on(&mut recording, next) {
-                        let _ = answers.send(Reply::Look(answer));
+                        let _ = answers.send(Reply::View(answer));
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -303,9 +304,9 @@ impl Player {
 
     /// Takes a step. `None` if there are no more snapshots.
     fn on(&mut self, recording: &mut Recording, step: TimeStep) -> Option<PastViewResult> {
-        let step = if step == TimeStep::Looks(i32::MAX) {
+        let step = if step == TimeStep::Snapshots(i32::MAX) {
             let last = recording.moments().len() as u64;
-            TimeStep::Looks(i32::try_from(last.saturating_sub(self.shown)).unwrap_or(i32::MAX))
+            TimeStep::Snapshots(i32::try_from(last.saturating_sub(self.shown)).unwrap_or(i32::MAX))
         } else {
             step
         };

@@ -17,7 +17,7 @@ use crate::model::blame::{Before, Blame, Window};
 use crate::model::disclosure::Channel;
 use crate::model::event::{Event, EventKind};
 use crate::model::finding::{Finding, Severity};
-use crate::model::past::{KeptObservation, Trouble};
+use crate::model::past::{Incident, KeptObservation};
 use crate::model::snapshot::Server;
 use crate::model::view::{TargetId, View};
 use crate::model::wait_graph::Party;
@@ -68,7 +68,7 @@ pub fn of_episode(recording: &mut Recording, number: u64) -> Result<Option<Range
 
 #[derive(Debug, Default)]
 struct ReportReader {
-    anew: Option<Recount>,
+    recount: Option<Recount>,
 }
 
 impl ReportReader {
@@ -81,7 +81,7 @@ impl ReportReader {
         if let Some(blame) = blame {
             return Ok((blame, events));
         }
-        let anew = self.anew.get_or_insert_with(|| Recount::new(recording.refresh()));
+        let anew = self.recount.get_or_insert_with(|| Recount::new(recording.refresh()));
         Ok((anew.count(&*recording.view(place)?), events))
     }
 }
@@ -98,14 +98,14 @@ pub fn of(
     let moments = recording.moments().get(places.clone()).unwrap_or_default().to_vec();
     let (first, last) = moments.first().zip(moments.last()).ok_or(NotThere::Nothing)?;
     let redaction = redaction.unwrap_or_default();
-    let looks: Vec<Timestamp> = moments.iter().map(|moment| moment.at).collect();
+    let snapshots: Vec<Timestamp> = moments.iter().map(|moment| moment.at).collect();
     let mut report = IncidentReport {
         from: first.at,
         to: last.at,
         refresh: recording.refresh(),
-        columns: columns(first.at, last.at, looks.len()),
-        holes: holes(&looks, recording.refresh()),
-        looks,
+        columns: columns(first.at, last.at, snapshots.len()),
+        holes: holes(&snapshots, recording.refresh()),
+        snapshots,
         ..IncidentReport::default()
     };
     if let Some(about) = recording.about() {
@@ -152,7 +152,7 @@ pub fn of(
     }
     report.tasks = tasks.end(view(recording, places.end.saturating_sub(1)).as_deref());
     report.actions.order_by_key(|action| action.at);
-    report.is_counted_anew = reader.anew.is_some();
+    report.is_counted_anew = reader.recount.is_some();
     report.blame = redaction.apply_to_blame(&window.blame());
     report.blame.before = at_first.map(|view| Before::of(&view.graph, first.at)).unwrap_or_default();
     fill(&mut report.columns, &report.holes);
@@ -169,8 +169,8 @@ pub fn of(
     Ok(report)
 }
 
-fn columns(from: Timestamp, to: Timestamp, looks: usize) -> Vec<TimelineColumn> {
-    let count = i32::try_from(COLUMNS.min(looks).max(1)).unwrap_or(1);
+fn columns(from: Timestamp, to: Timestamp, snapshots: usize) -> Vec<TimelineColumn> {
+    let count = i32::try_from(COLUMNS.min(snapshots).max(1)).unwrap_or(1);
     let step = (to - from) / count;
     (0..count)
         .map(|column| TimelineColumn { at: from + step * column, ..TimelineColumn::default() })
@@ -196,8 +196,8 @@ fn fill(columns: &mut [TimelineColumn], holes: &[Hole]) {
 }
 
 /// Gaps of several polls between two snapshots.
-fn holes(looks: &[Timestamp], refresh: f64) -> Vec<Hole> {
-    let pairs = looks.windows(2).filter_map(|pair| Some((*pair.first()?, *pair.last()?)));
+fn holes(snapshots: &[Timestamp], refresh: f64) -> Vec<Hole> {
+    let pairs = snapshots.windows(2).filter_map(|pair| Some((*pair.first()?, *pair.last()?)));
     let is_long =
         |(from, to): &(Timestamp, Timestamp)| (*to - *from).as_seconds_f64() > MISSING * refresh.max(1.0);
     pairs.filter(is_long).map(|(from, to)| Hole { from, to }).collect()
@@ -207,8 +207,8 @@ fn note(report: &mut IncidentReport, event: &Event) {
     if event.kind == EventKind::Deadlock && !event.more.is_empty() {
         report.victims.push((event.at, event.more.trim_start_matches("; ").to_owned()));
     }
-    let trouble = Trouble::of(event.kind);
-    let sign = trouble.map_or(if event.kind == EventKind::Note { NOTE } else { '·' }, Trouble::sign);
+    let trouble = Incident::of(event.kind);
+    let sign = trouble.map_or(if event.kind == EventKind::Note { NOTE } else { '·' }, Incident::sign);
     let mark = Mark { at: event.at, sign, text: event.text() };
     match event.kind {
         // Actions outside locktop are visible when they change a table.
@@ -238,8 +238,8 @@ fn note(report: &mut IncidentReport, event: &Event) {
     }
 }
 
-fn rank(sign: char) -> Option<Trouble> {
-    let all = [Trouble::Action, Trouble::NoAnswer, Trouble::Begun, Trouble::Deadlock];
+fn rank(sign: char) -> Option<Incident> {
+    let all = [Incident::Action, Incident::NoAnswer, Incident::Begun, Incident::Deadlock];
     all.into_iter().find(|trouble| trouble.sign() == sign)
 }
 

@@ -63,7 +63,7 @@ impl StandbyConnection {
         self.client(Duration::ZERO).await
     }
 
-    pub fn is_lent(&self) -> bool {
+    pub fn is_pooled(&self) -> bool {
         usable(&self.slot.borrow()).is_some_and(|line| line.pooling == Pooling::Transactions)
     }
 
@@ -102,7 +102,7 @@ async fn known(mut views: watch::Receiver<Arc<View>>) -> Option<Pooling> {
     pooling(&*seen.ok()?.ok()?)
 }
 
-async fn is_lent(mut views: watch::Receiver<Arc<View>>) {
+async fn until_pooled(mut views: watch::Receiver<Arc<View>>) {
     if views.wait_for(|view| pooling(view) == Some(Pooling::Transactions)).await.is_err() {
         std::future::pending::<()>().await;
     }
@@ -139,7 +139,7 @@ async fn keep(
                         driver.abort();
                         silent.to_string()
                     }
-                    () = is_lent(views.clone()), if pooling == Pooling::Sessions => {
+                    () = until_pooled(views.clone()), if pooling == Pooling::Sessions => {
                         driver.abort();
                         let _ = slot.send(None);
                         continue;

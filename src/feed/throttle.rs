@@ -11,14 +11,14 @@ use std::time::Duration;
 use crate::model::view::Slowed;
 
 /// The cost is the minimum of this many polls.
-const LOOKS: usize = 5;
+const POLLS: usize = 5;
 
 /// Selectable intervals, in seconds.
 const STEPS: [f64; 8] = [0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0];
 
 /// Hysteresis: the interval is shortened only if the shorter one would also be long enough for a cost higher by this
 /// factor.
-const SPARE: f64 = 1.3;
+const MARGIN: f64 = 1.3;
 
 #[derive(Debug)]
 pub(super) struct Throttle {
@@ -33,23 +33,23 @@ pub(super) struct Throttle {
 impl Throttle {
     /// `share` is a share of one core; 1 or more disables the limit.
     pub(super) fn new(share: f64) -> Self {
-        Self { share, costs: VecDeque::with_capacity(LOOKS + 1), step: 0.0 }
+        Self { share, costs: VecDeque::with_capacity(POLLS + 1), step: 0.0 }
     }
 
     pub(super) fn polled(&mut self, cost: Duration) {
         self.costs.push_back(cost.as_secs_f64());
-        if self.costs.len() > LOOKS {
+        if self.costs.len() > POLLS {
             self.costs.pop_front();
         }
         let Some(cost) = self.cost() else { return };
         let step_for = |wanted: f64| STEPS.into_iter().find(|step| *step >= wanted).unwrap_or(60.0);
         let wanted = cost / self.share;
-        self.step = step_for(wanted).max(self.step.min(step_for(wanted * SPARE)));
+        self.step = step_for(wanted).max(self.step.min(step_for(wanted * MARGIN)));
     }
 
     /// The cost of a poll, in seconds. None: too few polls are known.
     fn cost(&self) -> Option<f64> {
-        let is_known = self.costs.len() == LOOKS;
+        let is_known = self.costs.len() == POLLS;
         is_known.then(|| self.costs.iter().copied().fold(f64::INFINITY, f64::min))
     }
 

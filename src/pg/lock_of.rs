@@ -64,10 +64,10 @@ fn unasked(target: &StatementTarget) -> Resolution {
         StatementTarget::Object(object) => match (object.kind.columns, object.name.parse()) {
             // A large object is identified by its OID.
             (["", ..], Ok(oid)) => Resolution::Object(vec![oid], Vec::new()),
-            (["", ..], Err(_)) => Resolution::NotLookedFor,
+            (["", ..], Err(_)) => Resolution::NotSearched,
             _ => Resolution::Missing(Vec::new()),
         },
-        StatementTarget::Advisory(call) if call.key.is_none() => Resolution::NotLookedFor,
+        StatementTarget::Advisory(call) if call.key.is_none() => Resolution::NotSearched,
         StatementTarget::Advisory(_) | StatementTarget::Notifications => Resolution::Lock,
     }
 }

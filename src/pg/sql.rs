@@ -20,7 +20,7 @@ const LOCKS_NARROW: &str = include_str!("../../assets/sql/locks_narrow.sql");
 /// Sessions that need not send their locks again.
 const QUIET: &str = include_str!("../../assets/sql/quiet.sql");
 /// The same if nothing is known. It reads nothing, so that locks are also available if sessions may not be read.
-const NOBODY: &str = "SELECT NULL::pg_catalog.int4 AS signed, NULL::pg_catalog.int4 AS pid WHERE false";
+const NO_BLOCKERS: &str = "SELECT NULL::pg_catalog.int4 AS signed, NULL::pg_catalog.int4 AS pid WHERE false";
 /// `pg_stat_activity`: the groups of sessions that have changed since the last poll.
 pub(super) const BACKENDS: &str = include_str!("../../assets/sql/backends.sql");
 pub(super) const PREPARED: &str = include_str!("../../assets/sql/prepared.sql");
@@ -57,7 +57,7 @@ pub(super) fn guard() -> &'static str {
 /// `pg_locks`: all of it or, if `narrow`, only advisory and awaited locks; without those of `quiet` sessions.
 pub(super) fn locks(narrow: bool, quiet: bool) -> String {
     let sql = if narrow { LOCKS_NARROW } else { LOCKS };
-    let quiet = if quiet { without_comments(QUIET) } else { NOBODY.to_owned() };
+    let quiet = if quiet { without_comments(QUIET) } else { NO_BLOCKERS.to_owned() };
     fill(&without_comments(sql), &[("$quiet", &quiet)])
 }
 

@@ -46,7 +46,7 @@ flat_rows! {
     }
     /// The counts, without their tables.
     BlameHeads of #[derive(Default)] BlameHead {
-        1 looks: u64,
+        1 polls: u64,
         2 since: Option<Timestamp>,
         3 until: Option<Timestamp>,
         4 missing: f64,
@@ -129,8 +129,18 @@ pub(super) fn of_table(blame: &Blame, strings: &mut Strings) -> BlameTable {
     });
     let costs: Vec<_> = costs.collect();
     let episodes = table.episodes.iter().map(|episode| {
-        let Episode { number, pid, backend_start, xact_start, begin, last, last_look, sums, ending, .. } =
-            **episode;
+        let Episode {
+            number,
+            pid,
+            backend_start,
+            xact_start,
+            begin,
+            last,
+            last_poll: last_look,
+            sums,
+            ending,
+            ..
+        } = **episode;
         FlatEpisode {
             number,
             pid,
@@ -150,7 +160,7 @@ pub(super) fn of_table(blame: &Blame, strings: &mut Strings) -> BlameTable {
     });
     let episodes: Vec<_> = episodes.collect();
     let head = BlameHead {
-        looks: blame.looks,
+        polls: blame.polls,
         since: blame.since,
         until: blame.until,
         missing: blame.missing,
@@ -185,7 +195,7 @@ pub(super) fn table(kept: &BlameTable, strings: &Decoded) -> Blame {
             keys: flat.keys.iter().filter_map(|number| key(*number)).collect(),
             begin: flat.begin,
             last: flat.last,
-            last_look: flat.last_look,
+            last_poll: flat.last_look,
             sums: flat.sums,
             ending: flat.ending,
             note: harmless(&flat.note),
@@ -203,7 +213,7 @@ pub(super) fn table(kept: &BlameTable, strings: &Decoded) -> Blame {
         forgotten: (head.forgotten, head.forgotten_seconds),
     };
     Blame {
-        looks: head.looks,
+        polls: head.polls,
         since: head.since,
         until: head.until,
         missing: head.missing,

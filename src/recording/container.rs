@@ -13,7 +13,7 @@ use super::frame::Frame;
 use super::known::{Limit, LimitRows, of_thresholds, thresholds};
 use super::strings::{Decoded, RecordError, Strings, TextBlock};
 use crate::model::Timestamp;
-use crate::model::past::{Moment, Trouble};
+use crate::model::past::{Incident, Moment};
 use crate::model::thresholds::Thresholds;
 use prost::Message;
 
@@ -61,8 +61,8 @@ impl RecordKind {
 }
 
 /// The numbers of incidents in the data of a time line; 0 is none.
-const TROUBLES: [(u8, Trouble); 4] =
-    [(1, Trouble::Action), (2, Trouble::NoAnswer), (3, Trouble::Begun), (4, Trouble::Deadlock)];
+const TROUBLES: [(u8, Incident); 4] =
+    [(1, Incident::Action), (2, Incident::NoAnswer), (3, Incident::Begun), (4, Incident::Deadlock)];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
@@ -129,7 +129,7 @@ pub fn snapshot_record(moment: &Moment, frame: &Frame) -> Result<Vec<u8>, Record
     payload.extend_from_slice(&moment.id.to_le_bytes());
     payload.extend_from_slice(&micros(Some(moment.at)).to_le_bytes());
     payload.extend_from_slice(&moment.waiting.to_le_bytes());
-    let trouble = TROUBLES.iter().find(|(_, trouble)| moment.trouble == Some(*trouble));
+    let trouble = TROUBLES.iter().find(|(_, trouble)| moment.incident == Some(*trouble));
     payload.extend_from_slice(&[trouble.map_or(0, |(number, _)| *number), 0, 0, 0]);
     payload.extend_from_slice(&frame.bytes);
     record(if frame.is_key { RecordKind::Key } else { RecordKind::Look }, &payload)
@@ -143,7 +143,7 @@ pub fn moment(bytes: &[u8; MOMENT]) -> Option<Moment> {
         id: u64::from_le_bytes([i0, i1, i2, i3, i4, i5, i6, i7]),
         at: time(i64::from_le_bytes([a0, a1, a2, a3, a4, a5, a6, a7]))?,
         waiting: u32::from_le_bytes([w0, w1, w2, w3]),
-        trouble: TROUBLES.iter().find(|(number, _)| *number == trouble).map(|(_, trouble)| *trouble),
+        incident: TROUBLES.iter().find(|(number, _)| *number == trouble).map(|(_, trouble)| *trouble),
     })
 }
 

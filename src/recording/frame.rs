@@ -26,7 +26,7 @@ use crate::model::thresholds::ExpectedBlocker;
 use crate::model::view::View;
 
 /// Snapshots of a group if the oldest group is dropped as a whole; minimum of a long group.
-const LOOKS: usize = 64;
+const SNAPSHOTS: usize = 64;
 
 /// Maximum of a long group. A damaged snapshot makes the rest of its group unreadable.
 const MOST: usize = 256;
@@ -113,7 +113,7 @@ pub struct Encoder {
     parts: PartPrefix,
     /// The snapshot that the parts are of. Parts that share its rows need not be encoded again.
     last: Option<Observation>,
-    looks: usize,
+    snapshots: usize,
     /// Uncompressed bytes, and compressed bytes of the first snapshot and of the others.
     size: usize,
     first: usize,
@@ -165,7 +165,7 @@ impl Encoder {
         let frame = self.frame(observation);
         match &frame {
             Ok(frame) => {
-                self.looks += 1;
+                self.snapshots += 1;
                 self.size += frame.size;
                 let bytes = if frame.is_key { &mut self.first } else { &mut self.others };
                 *bytes += frame.bytes.len();
@@ -178,15 +178,15 @@ impl Encoder {
 
     fn is_full(&self) -> bool {
         if !self.in_long_groups {
-            return self.looks >= LOOKS || self.size >= GROUP;
+            return self.snapshots >= SNAPSHOTS || self.size >= GROUP;
         }
-        let is_worth_it = self.looks >= LOOKS && self.others >= self.first.saturating_mul(SHARE);
-        is_worth_it || self.looks >= MOST || self.size >= LONG_GROUP
+        let is_worth_it = self.snapshots >= SNAPSHOTS && self.others >= self.first.saturating_mul(SHARE);
+        is_worth_it || self.snapshots >= MOST || self.size >= LONG_GROUP
     }
 
     fn frame(&mut self, observation: &Observation) -> Result<Frame, RecordError> {
         let snapshot = observation.view.snapshot.as_deref().ok_or(RecordError::Empty)?;
-        let is_key = self.looks == 0;
+        let is_key = self.snapshots == 0;
         let parts = self.changed_parts(observation, snapshot);
         let mut states = vec![
             SectionState::of(&snapshot.server),
@@ -235,12 +235,12 @@ impl Encoder {
 
     fn changed_parts(&mut self, observation: &Observation, snapshot: &Snapshot) -> Vec<FramePart> {
         let Observation { view, past, notes } = observation;
-        let Self { strings, last, parts, looks, .. } = self;
+        let Self { strings, last, parts, snapshots, .. } = self;
         let last = last.as_ref();
         let before = last.and_then(|last| last.view.snapshot.as_deref());
         let mut made = Vec::new();
         let mut put = |kind: PartKind, content: Vec<u8>| {
-            if *looks == 0 || parts.get(kind as u32) != content {
+            if *snapshots == 0 || parts.get(kind as u32) != content {
                 made.push(FramePart { kind: kind as u32, content: content.into() });
             }
         };
@@ -292,8 +292,8 @@ impl Encoder {
 
     /// The increment of a snapshot to the costs of waiting, if it continues from the previous one; else the totals.
     fn blame(&mut self, blame: &Blame) -> (Option<blame::BlameTable>, Option<blame::BlameTick>) {
-        let before = self.last.as_ref().filter(|_| self.looks > 0).map(|last| &last.view.blame);
-        match before.map(|before| blame.looks.checked_sub(before.looks)) {
+        let before = self.last.as_ref().filter(|_| self.snapshots > 0).map(|last| &last.view.blame);
+        match before.map(|before| blame.polls.checked_sub(before.polls)) {
             Some(Some(0)) => (None, None),
             Some(Some(1)) => (None, Some(blame::of_tick(&blame.last, &mut self.strings))),
             _ => {
@@ -304,7 +304,7 @@ impl Encoder {
     }
 
     fn expected(&mut self, expected: &Arc<[ExpectedBlocker]>) -> Option<known::LimitRows> {
-        let before = self.last.as_ref().filter(|_| self.looks > 0).map(|last| &last.view.expected);
+        let before = self.last.as_ref().filter(|_| self.snapshots > 0).map(|last| &last.view.expected);
         let is_new = before.is_none_or(|before| before != expected);
         is_new.then(|| column(&known::of_expected(expected), &mut self.strings))
     }

@@ -34,7 +34,7 @@ struct Opened {
 #[derive(Debug, Default)]
 pub struct SnapshotGroup {
     strings: Decoded,
-    looks: Vec<Opened>,
+    snapshots: Vec<Opened>,
     size: usize,
     /// Total costs of waiting as of the last requested snapshot; keeping them for each snapshot would need much memory.
     counted: Option<(usize, Arc<Blame>)>,
@@ -42,16 +42,16 @@ pub struct SnapshotGroup {
 
 impl SnapshotGroup {
     pub fn len(&self) -> usize {
-        self.looks.len()
+        self.snapshots.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.looks.is_empty()
+        self.snapshots.is_empty()
     }
 
     /// Opens the next snapshot.
     pub fn open(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
-        let mut parts = self.looks.last().map(|last| last.parts.clone()).unwrap_or_default();
+        let mut parts = self.snapshots.last().map(|last| last.parts.clone()).unwrap_or_default();
         let payload = decompress(bytes, &parts.concat())?;
         self.size += payload.len();
         if self.size > LONG_GROUP + LARGEST {
@@ -72,22 +72,22 @@ impl SnapshotGroup {
             Arc::new(Blame { last, ..blame::table(&table, &self.strings) })
         });
         let expected = self.expected(&mut head);
-        self.looks.push(Opened { head, parts, blame, tick, expected });
+        self.snapshots.push(Opened { head, parts, blame, tick, expected });
         Ok(())
     }
 
     fn expected(&self, head: &mut Payload) -> Option<Arc<[ExpectedBlocker]>> {
-        let Some(kept) = head.expected.take() else { return self.looks.last()?.expected.clone() };
+        let Some(kept) = head.expected.take() else { return self.snapshots.last()?.expected.clone() };
         self.strings.begin();
         Some(known::expected(&rows(&kept, &self.strings)).into())
     }
 
     fn blame(&mut self, at: usize) -> Option<Arc<Blame>> {
-        let looks = self.looks.get(..=at)?;
-        let first = looks.iter().rposition(|snapshot| snapshot.blame.is_some())?;
+        let snapshots = self.snapshots.get(..=at)?;
+        let first = snapshots.iter().rposition(|snapshot| snapshot.blame.is_some())?;
         let known = self.counted.take().filter(|(known, _)| (first..=at).contains(known));
-        let (from, mut blame) = known.or_else(|| Some((first, looks.get(first)?.blame.clone()?)))?;
-        for tick in looks.iter().skip(from + 1).filter_map(|snapshot| snapshot.tick.as_ref()) {
+        let (from, mut blame) = known.or_else(|| Some((first, snapshots.get(first)?.blame.clone()?)))?;
+        for tick in snapshots.iter().skip(from + 1).filter_map(|snapshot| snapshot.tick.as_ref()) {
             Arc::make_mut(&mut blame).add(Arc::clone(tick));
         }
         self.counted = Some((at, Arc::clone(&blame)));
@@ -97,7 +97,7 @@ impl SnapshotGroup {
     /// Total costs of waiting up to an opened snapshot, `None` if they were not kept, and the events kept with it.
     pub fn glance(&mut self, at: usize) -> Result<(Option<Arc<Blame>>, Vec<Event>), RecordError> {
         let blame = self.blame(at);
-        let opened = self.looks.get(at).ok_or(RecordError::NoKey)?;
+        let opened = self.snapshots.get(at).ok_or(RecordError::NoKey)?;
         self.strings.begin();
         let events = rows::<Event>(&opened.head.events, &self.strings).into_iter().map(known::harmless);
         Ok((blame, events.collect()))
@@ -106,13 +106,13 @@ impl SnapshotGroup {
     /// An opened snapshot. Its events are those kept with the snapshots since the first of the group.
     pub fn snapshot(&mut self, at: usize) -> Result<KeptObservation, RecordError> {
         let blame = self.blame(at);
-        let opened = self.looks.get(at).ok_or(RecordError::NoKey)?;
+        let opened = self.snapshots.get(at).ok_or(RecordError::NoKey)?;
         self.strings.begin();
         let snapshot = opened.snapshot(&self.strings)?;
         let (lock_names, notes, rights) = known::known(&opened.part(PartKind::Known)?, &self.strings);
         let past = opened.past(&snapshot, &self.strings)?;
         let mut events = Events::default();
-        for opened in self.looks.get(..=at).unwrap_or_default() {
+        for opened in self.snapshots.get(..=at).unwrap_or_default() {
             for event in rows::<Event>(&opened.head.events, &self.strings) {
                 events.append(known::harmless(event));
             }
@@ -173,7 +173,7 @@ impl Opened {
 
     fn past(&self, snapshot: &Snapshot, strings: &Decoded) -> Result<Past, RecordError> {
         let (watch, deadlocks, new_roots) = memory::marks(&self.part(PartKind::Marks)?, strings);
-        let beside: memory::Beside = self.part(PartKind::GraphFrom)?;
+        let beside: memory::NextTo = self.part(PartKind::GraphFrom)?;
         let has_graph = self.parts.get(PartKind::GraphFrom as usize).is_some_and(|part| !part.is_empty());
         let graph_from =
             (has_graph && !snapshot.locks.is_known()).then(|| memory::graph_from(&beside, strings));

@@ -32,7 +32,7 @@ columns! {
         3 databases: Arc<[u32]>,
         4 started_at: Option<Timestamp>,
     }
-    Cycles of SeenCycle { 1 parties: Vec<Party>, 2 said: Vec<Text>, 3 at: Timestamp, }
+    Cycles of SeenCycle { 1 parties: Vec<Party>, 2 texts: Vec<Text>, 3 at: Timestamp, }
     /// Waiting sessions in each snapshot.
     Samples of Sample { 1 at: Timestamp, 2 waiting: u32, }
 }
@@ -131,7 +131,7 @@ parts! {
         3 refusals: Refusals,
     }
     /// Input of the graph other than the locks, if the locks are older than the snapshot.
-    Beside {
+    NextTo {
         1 backends: Backend,
         2 answers: Answer,
     }
@@ -176,8 +176,8 @@ pub(super) fn of_marks(
     strings: &mut Strings,
 ) -> Marks {
     let broken = deadlocks.broken.iter().map(|broken| {
-        let Victims { parties, said } =
-            broken.victims.clone().unwrap_or(Victims { parties: Vec::new(), said: Vec::new() });
+        let Victims { parties, texts: said } =
+            broken.victims.clone().unwrap_or(Victims { parties: Vec::new(), texts: Vec::new() });
         let Broken { at, since, rise, .. } = *broken;
         FlatBroken { at, since, rise, has_victims: broken.victims.is_some(), parties, said }
     });
@@ -191,7 +191,7 @@ pub(super) fn of_marks(
         &*broken.collect::<Vec<_>>(),
         &*sorted(&new_roots.since),
     );
-    Marks::of(columns, new_roots.has_looked, strings)
+    Marks::of(columns, new_roots.has_observed, strings)
 }
 
 pub(super) fn marks(kept: &Marks, strings: &Decoded) -> (TaskWatch, Deadlocks, NewRoots) {
@@ -205,15 +205,18 @@ pub(super) fn marks(kept: &Marks, strings: &Decoded) -> (TaskWatch, Deadlocks, N
     let broken = broken.into_iter().map(|flat| {
         let FlatBroken { at, since, rise, has_victims, parties, said } = flat;
         let said = harmless(&said);
-        Broken { at, since, rise, victims: has_victims.then_some(Victims { parties, said }) }
+        Broken { at, since, rise, victims: has_victims.then_some(Victims { parties, texts: said }) }
     });
     let deadlocks = Deadlocks {
         counted: counted.pop(),
-        cycles: cycles.into_iter().map(|cycle| SeenCycle { said: harmless(&cycle.said), ..cycle }).collect(),
+        cycles: cycles
+            .into_iter()
+            .map(|cycle| SeenCycle { texts: harmless(&cycle.texts), ..cycle })
+            .collect(),
         broken: broken.collect(),
     };
     let since = roots.into_iter().collect();
-    (watch, deadlocks, NewRoots { since, has_looked: kept.has_looked })
+    (watch, deadlocks, NewRoots { since, has_observed: kept.has_looked })
 }
 
 /// Makes the texts that findings show unchanged safe for a screen, because the file is not trusted.
@@ -244,11 +247,11 @@ pub(super) fn series(kept: &Minutes, strings: &Decoded) -> Series {
     Series { samples, waiting_since: since.pop().flatten(), refusals }
 }
 
-pub(super) fn of_graph_from(graph: &GraphFrom, strings: &mut Strings) -> Beside {
-    Beside::of((&graph.backends, &graph.answers), strings)
+pub(super) fn of_graph_from(graph: &GraphFrom, strings: &mut Strings) -> NextTo {
+    NextTo::of((&graph.backends, &graph.answers), strings)
 }
 
-pub(super) fn graph_from(kept: &Beside, strings: &Decoded) -> GraphFrom {
+pub(super) fn graph_from(kept: &NextTo, strings: &Decoded) -> GraphFrom {
     let (backends, answers) = kept.rows(strings);
     GraphFrom { backends: Arc::new(backends), answers }
 }

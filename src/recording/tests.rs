@@ -434,7 +434,7 @@ impl Dice {
         past.watch.idle = self.some(4, |dice| ((dice.i32(), dice.i64()), dice.time())).into_iter().collect();
         past.new_roots.since =
             self.some(4, |dice| (dice.party(), dice.maybe(Self::time))).into_iter().collect();
-        past.new_roots.has_looked = self.bool();
+        past.new_roots.has_observed = self.bool();
         past.deadlocks.counted = self.maybe(|dice| DeadlockCount {
             at: dice.time(),
             deadlocks: dice.roll(),
@@ -443,15 +443,17 @@ impl Dice {
         });
         past.deadlocks.cycles = self.some(3, |dice| SeenCycle {
             parties: dice.some(3, Self::party),
-            said: dice.some(3, Self::line),
+            texts: dice.some(3, Self::line),
             at: dice.time(),
         });
         past.deadlocks.broken = self.some(3, |dice| Broken {
             at: dice.time(),
             since: dice.time(),
             rise: dice.roll(),
-            victims: dice
-                .maybe(|dice| Victims { parties: dice.some(3, Self::party), said: dice.some(3, Self::line) }),
+            victims: dice.maybe(|dice| Victims {
+                parties: dice.some(3, Self::party),
+                texts: dice.some(3, Self::line),
+            }),
         });
         past
     }
@@ -744,7 +746,7 @@ fn text_of_a_file_is_fit_for_a_screen() {
     let mut past = Past::default();
     past.deadlocks.cycles.push(crate::model::finding::deadlocks::SeenCycle {
         parties: Vec::new(),
-        said: vec![Text::clone(&evil)],
+        texts: vec![Text::clone(&evil)],
         at: dice.time(),
     });
     let mut events = Events::default();
@@ -756,7 +758,7 @@ fn text_of_a_file_is_fit_for_a_screen() {
     group.open(&Encoder::with_events().encode(&look).unwrap().bytes).unwrap();
     let kept = group.snapshot(0).unwrap();
     let event = kept.events.iter().next().unwrap().text();
-    for text in [event.as_str(), &kept.past.deadlocks.cycles[0].said[0], &kept.notes[0]] {
+    for text in [event.as_str(), &kept.past.deadlocks.cycles[0].texts[0], &kept.notes[0]] {
         assert!(!text.contains(char::is_control), "{text:?}");
     }
 }

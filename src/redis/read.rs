@@ -216,7 +216,9 @@ mod tests {
     fn time_left_is_milliseconds_or_never_or_the_key_is_gone() {
         assert_eq!(expiry(&Reply::Number(1500)), Some(Expiry::After(Duration::from_millis(1500))));
         assert_eq!(expiry(&Reply::Number(-1)), Some(Expiry::Never));
-        for gone in [Reply::Number(-2), Reply::Number(i64::MIN), Reply::Nil, bytes("1"), Reply::Strange] {
+        for gone in
+            [Reply::Number(-2), Reply::Number(i64::MIN), Reply::Nil, bytes("1"), Reply::UnexpectedReply]
+        {
             assert_eq!(expiry(&gone), None);
         }
     }

@@ -68,7 +68,7 @@ struct Loop {
     viewport: Viewport,
     events: Option<EventStream>,
     source: DashboardSource,
-    heard: std::time::Instant,
+    answered_at: std::time::Instant,
     dirty: bool,
     /// A frame was drawn and not yet reported to the screens.
     fresh: bool,
@@ -90,7 +90,7 @@ pub async fn run(app: App, theme: Theme, source: DashboardSource) -> io::Result<
 async fn reason(error: io::Error, signals: &mut mpsc::UnboundedReceiver<ProcessSignal>) -> io::Result<Exit> {
     match tokio::time::timeout(Duration::from_millis(200), signals.recv()).await {
         Ok(Some(End(number))) => Ok(Exit::Signal(number)),
-        _ if terminal::is_gone() => Ok(HANGUP),
+        _ if terminal::is_closed() => Ok(HANGUP),
         _ => Err(error),
     }
 }
@@ -109,7 +109,7 @@ async fn show(
         viewport: Viewport::default(),
         events: Some(EventStream::new()),
         source,
-        heard: clock::monotonic(),
+        answered_at: clock::monotonic(),
         dirty: true,
         fresh: false,
     };
@@ -180,7 +180,7 @@ impl Loop {
                     }
                     let view = Arc::clone(&self.source.views.borrow_and_update());
                     if view.link == ConnectionState::Live && self.app.is_news(&view) {
-                        self.heard = clock::monotonic();
+                        self.answered_at = clock::monotonic();
                     }
                     if let Some(executor) = &self.source.executor {
                         self.app.own_pids = executor.own_pids();
@@ -196,13 +196,13 @@ impl Loop {
                 }
                 reply = next(self.source.history.as_mut().map(History::answer)) => {
                     let message = match reply {
-                        Reply::Look(answer) => Message::Past(answer.map_err(|why| why.to_string())),
+                        Reply::View(answer) => Message::Past(answer.map_err(|why| why.to_string())),
                         Reply::Saved(said) => Message::Saved(said),
                     };
                     self.message(message)?;
                 }
                 _ = ticks.tick() => {
-                    let silence = (clock::monotonic() - self.heard).as_secs_f64();
+                    let silence = (clock::monotonic() - self.answered_at).as_secs_f64();
                     self.message(Message::Tick(silence))?;
                 }
                 () = tokio::time::sleep_until(settling.1), if exchange.is_some() => {
@@ -326,7 +326,7 @@ impl Loop {
     /// continue it.
     fn suspend(&mut self) -> io::Result<()> {
         if !signals::has_shell() {
-            self.dirty |= self.app.say(NO_SHELL).redraw;
+            self.dirty |= self.app.show_note(NO_SHELL).redraw;
             return Ok(());
         }
         // Its thread would continue to read the shell's keys.

@@ -42,7 +42,7 @@ pub fn is_there() -> bool {
 }
 
 /// Whether the terminal was closed; then no error can be shown.
-pub(super) fn is_gone() -> bool {
+pub(super) fn is_closed() -> bool {
     rustix::termios::tcgetattr(io::stdout()).is_err()
 }
 

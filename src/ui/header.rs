@@ -350,7 +350,7 @@ fn bars(past: &PastView, room: usize) -> (Vec<Bar>, usize) {
     for (place, moment) in past.moments.iter().enumerate() {
         if let (Some(most), Some(sign)) = (most.get_mut(column(place)), signs.get_mut(column(place))) {
             *most = moment.waiting.max(*most);
-            *sign = moment.trouble.max(*sign);
+            *sign = moment.incident.max(*sign);
         }
     }
     let heights = widgets::bars(&most, columns);

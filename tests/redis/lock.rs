@@ -46,7 +46,7 @@ async fn one_holder_at_a_time_and_the_key_goes_with_it() {
     assert!(!row.leaks());
     assert_eq!(row.holder, LockValue::text(guard.value().as_bytes()));
     let released = guard.release().await;
-    assert_eq!(released, Released { freed: 1, gone: 0, unknown: 0 });
+    assert_eq!(released, Released { freed: 1, missing: 0, unknown: 0 });
     assert!(released.was_held());
     assert_eq!(run(&connection, "EXISTS lock:a").await, Reply::Number(0));
 }
@@ -161,7 +161,7 @@ async fn a_lock_that_another_has_is_lost_and_neither_renewed_nor_deleted() {
     let left = run(&connection, "PTTL lock:a").await.as_number().unwrap();
     assert!(left > 20_000, "{left}");
     let released = guard.release().await;
-    assert_eq!(released, Released { freed: 0, gone: 1, unknown: 0 });
+    assert_eq!(released, Released { freed: 0, missing: 1, unknown: 0 });
     assert!(!released.was_held());
     assert_eq!(run(&connection, "GET lock:a").await, bytes("somebody-else"));
 }

@@ -44,7 +44,7 @@ async fn two_of_five_may_be_down() {
     assert!(locks.try_acquire("lock:a").await.unwrap().is_none());
     // The refused attempt has taken nothing of the holder's away.
     assert_eq!(places(&servers).await, 3);
-    assert_eq!(guard.release().await, Released { freed: 3, gone: 0, unknown: 2 });
+    assert_eq!(guard.release().await, Released { freed: 3, missing: 0, unknown: 2 });
     assert_eq!(places(&servers).await, 0);
 }
 
@@ -101,7 +101,7 @@ async fn a_minority_of_keys_that_are_another_s_does_no_harm_and_is_not_deleted()
         ((row.votes, row.servers), row.standing, !row.others.is_empty()),
         ((3, 5), Standing::Held, true)
     );
-    assert_eq!(guard.release().await, Released { freed: 3, gone: 2, unknown: 0 });
+    assert_eq!(guard.release().await, Released { freed: 3, missing: 2, unknown: 0 });
     assert_eq!(places(&servers).await, 2);
 }
 

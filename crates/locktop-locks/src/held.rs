@@ -65,7 +65,7 @@ pub(crate) struct Standing {
     /// The loss when that time comes.
     unrenewed: Lost,
     /// The loss instead of that if the last renewal attempt failed.
-    trouble: Option<Lost>,
+    lost: Option<Lost>,
     loss: Option<Lost>,
     /// It is released, or its guard is dropped: its end is no loss.
     is_over: bool,
@@ -120,7 +120,7 @@ impl Term {
 
 impl Standing {
     fn new(until: Duration, unrenewed: Lost) -> Self {
-        Self { until, unrenewed, trouble: None, loss: None, is_over: false }
+        Self { until, unrenewed, lost: None, loss: None, is_over: false }
     }
 
     pub(crate) fn end(&mut self) {
@@ -136,21 +136,21 @@ impl Standing {
         if self.is_over || self.loss.is_some() || now < self.until {
             return false;
         }
-        self.loss = self.trouble.take().or_else(|| Some(self.unrenewed.clone()));
+        self.loss = self.lost.take().or_else(|| Some(self.unrenewed.clone()));
         true
     }
 
     /// A renewal is confirmed. A confirmation that comes too late does not restore a lost lock.
     pub(crate) fn renewed(&mut self, until: Duration, now: Duration) {
         self.tick(now);
-        self.trouble = None;
+        self.lost = None;
         self.until = until;
         self.tick(now);
     }
 
     /// A renewal attempt has failed, and may be repeated.
     pub(crate) fn failed(&mut self, trouble: Lost) {
-        self.trouble = Some(trouble);
+        self.lost = Some(trouble);
     }
 
     /// It is not held, by the answers of the servers.

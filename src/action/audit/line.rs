@@ -69,7 +69,7 @@ pub(super) struct AuditLine<'a> {
     pub(super) id: Cow<'a, str>,
     pub(super) at: Timestamp,
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
-    pub(super) deed: Option<u64>,
+    pub(super) action: Option<u64>,
     #[serde(default)]
     pub(super) verb: Cow<'a, str>,
     #[serde(default)]
@@ -157,7 +157,7 @@ impl Audit {
     ) -> Result<UnfinishedEntry, AuditError> {
         let entry = self.entry(asked);
         let line = AuditLine {
-            deed: Some(asked.number),
+            action: Some(asked.number),
             target: Some(&asked.target.what),
             sql: Some(short(asked.statement)),
             who: Some(&self.who),

@@ -84,7 +84,7 @@ struct LogState {
     schemas: Vec<Schema>,
     notes: Vec<String>,
     /// All notes so far, so that each is reported only once.
-    said: BTreeSet<String>,
+    reported: BTreeSet<String>,
 }
 
 impl AuditLog {
@@ -240,7 +240,7 @@ struct AuditSchema {
 impl LogState {
     fn note(&mut self, note: &str) {
         let note = one_line(note).into_owned();
-        if self.said.insert(note.clone()) {
+        if self.reported.insert(note.clone()) {
             self.notes.push(note);
         }
     }

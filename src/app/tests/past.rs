@@ -17,7 +17,7 @@ fn look(second: u32) -> Arc<PastView> {
         id: u64::from(at) + 1,
         at: sample::at(f64::from(at)),
         waiting: 3,
-        trouble: None,
+        incident: None,
     });
     Arc::new(PastView { view: Arc::new(view), place: second as usize, moments: moments.collect() })
 }
@@ -35,12 +35,12 @@ fn answer(app: &mut App, past: Option<Arc<PastView>>) -> Vec<Effect> {
 #[test]
 fn each_key_asks_for_its_look_and_escape_is_back_to_now() {
     for (key, step) in [
-        ("[", TimeStep::Looks(-1)),
+        ("[", TimeStep::Snapshots(-1)),
         ("{", TimeStep::Seconds(-60)),
-        ("(", TimeStep::TroubleBefore),
-        (")", TimeStep::NextTrouble),
+        ("(", TimeStep::IncidentBefore),
+        (")", TimeStep::NextIncident),
         ("}", TimeStep::Seconds(60)),
-        ("]", TimeStep::Looks(1)),
+        ("]", TimeStep::Snapshots(1)),
         ("tworst<enter>", TimeStep::Worst),
         ("t-30s<enter>", TimeStep::Time(sample::at(70.0))),
         ("t14:03:21<enter>", TimeStep::Time(sample::at(50.999))),
@@ -50,7 +50,7 @@ fn each_key_asks_for_its_look_and_escape_is_back_to_now() {
         assert_eq!(time(&app), 100, "what is shown stays until the look is there");
         answer(&mut app, Some(look(99)));
         assert_eq!((time(&app), app.past.is_some()), (99, true));
-        assert_eq!(drive(&mut app, "["), [Effect::Go { from: 100, step: TimeStep::Looks(-1) }]);
+        assert_eq!(drive(&mut app, "["), [Effect::Go { from: 100, step: TimeStep::Snapshots(-1) }]);
         answer(&mut app, Some(look(98)));
         drive(&mut app, "<esc>");
         assert_eq!((time(&app), app.past.is_none(), app.latest.is_none()), (100, true, true));
@@ -61,7 +61,7 @@ fn each_key_asks_for_its_look_and_escape_is_back_to_now() {
 fn keys_that_are_faster_than_the_history_add_up() {
     let mut app = keeping();
     assert_eq!(drive(&mut app, "[[[[").len(), 1, "one is on its way");
-    assert_eq!(answer(&mut app, Some(look(99))), [Effect::Go { from: 100, step: TimeStep::Looks(-3) }]);
+    assert_eq!(answer(&mut app, Some(look(99))), [Effect::Go { from: 100, step: TimeStep::Snapshots(-3) }]);
     assert_eq!(drive(&mut app, "{"), []);
     assert_eq!(answer(&mut app, Some(look(96))), [Effect::Go { from: 97, step: TimeStep::Seconds(-60) }]);
     assert_eq!(answer(&mut app, Some(look(36))), []);
@@ -76,7 +76,7 @@ fn escape_is_faster_than_the_history() {
     assert_eq!((time(&app), app.past.is_none()), (100, true), "it is not wanted any more");
     assert_eq!(drive(&mut app, "{<esc>[").len(), 1);
     let next = answer(&mut app, Some(look(40)));
-    assert_eq!((next, time(&app)), (vec![Effect::Go { from: 101, step: TimeStep::Looks(-1) }], 100));
+    assert_eq!((next, time(&app)), (vec![Effect::Go { from: 101, step: TimeStep::Snapshots(-1) }], 100));
     answer(&mut app, Some(look(99)));
     assert_eq!(time(&app), 99);
 }
@@ -167,7 +167,7 @@ fn without_a_history_the_keys_say_so() {
 fn who_goes_to_trouble_is_told_what_it_was() {
     use crate::model::event::{EventBody, EventKind, Events};
     use crate::model::finding::Severity;
-    use crate::model::past::Trouble;
+    use crate::model::past::Incident;
     let mut events = Events::default();
     let body = |kind, what| EventBody::new(sample::at(40.0), kind, Severity::Warning, what);
     events.extend(sample::at(39.0), [body(EventKind::RootBegun, "an older root")]);
@@ -178,7 +178,7 @@ fn who_goes_to_trouble_is_told_what_it_was() {
         let mut app = keeping();
         let past = look(40);
         let mut moments = past.moments.to_vec();
-        moments[40].trouble = trouble;
+        moments[40].incident = trouble;
         let view = View { events: Arc::new(events.clone()), ..View::clone(&past.view) };
         drive(&mut app, key);
         answer(
@@ -187,13 +187,13 @@ fn who_goes_to_trouble_is_told_what_it_was() {
         );
         app.notice.map(|notice| notice.text)
     };
-    assert_eq!(to("(", Some(Trouble::Begun)).as_deref(), Some("4312 began · 1 more"));
-    assert_eq!(to(")", Some(Trouble::Action)).as_deref(), Some("asked"));
+    assert_eq!(to("(", Some(Incident::Begun)).as_deref(), Some("4312 began · 1 more"));
+    assert_eq!(to(")", Some(Incident::Action)).as_deref(), Some("asked"));
     assert_eq!(
-        to("(", Some(Trouble::NoAnswer)).as_deref(),
+        to("(", Some(Incident::NoAnswer)).as_deref(),
         Some("the server did not answer after this snapshot")
     );
-    assert_eq!(to("[", Some(Trouble::Begun)), None, "who only steps sees the time line");
+    assert_eq!(to("[", Some(Incident::Begun)), None, "who only steps sees the time line");
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn a_recording_is_played_and_nothing_acts_in_it() {
     assert_eq!(drive(&mut app, "p+"), [Effect::Play(None), Effect::Play(None)]);
     // A snapshot that arrives during playback.
     answer(&mut app, Some(look(41)));
-    assert_eq!(drive(&mut app, "["), [Effect::Go { from: 42, step: TimeStep::Looks(-1) }]);
+    assert_eq!(drive(&mut app, "["), [Effect::Go { from: 42, step: TimeStep::Snapshots(-1) }]);
     answer(&mut app, Some(look(40)));
     assert_eq!(drive(&mut app, "K"), []);
     assert_eq!(app.notice.as_ref().unwrap().text, "this is a recording: K (terminate) does nothing here");

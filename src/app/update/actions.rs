@@ -61,7 +61,7 @@ impl App {
 
     pub(super) fn toggle_zoom(&mut self) -> Update {
         if self.panes().len() < 2 {
-            return self.say("this screen has only one pane");
+            return self.show_note("this screen has only one pane");
         }
         self.zoom = !self.zoom;
         self.refresh_panes();
@@ -79,7 +79,7 @@ impl App {
                 let subject = self.context().map_or(selected, |context| opened(&context, selected));
                 self.open_page(Page::Detail { subject, scroll: 0 })
             }
-            None if self.pane(self.focus).rows.is_empty() => self.say("no row to open"),
+            None if self.pane(self.focus).rows.is_empty() => self.show_note("no row to open"),
             None => {
                 self.jump(0);
                 self.open()
@@ -134,10 +134,10 @@ impl App {
     /// Selects the next row that passes the filter; wraps around at the end.
     pub(super) fn next_match(&mut self, forward: bool) -> Update {
         if self.pane(self.focus).filter.is_empty() {
-            return self.say(format!("no filter is set; {} sets one", self.key_of(Action::Filter)));
+            return self.show_note(format!("no filter is set; {} sets one", self.key_of(Action::Filter)));
         }
         let found = self.with_pane(self.focus, |state, context| state.step_match(context, forward));
-        if found == Some(true) { Update::redraw() } else { self.say("no row matches the filter") }
+        if found == Some(true) { Update::redraw() } else { self.show_note("no row matches the filter") }
     }
 
     pub(super) fn start_sort(&mut self) -> Update {
@@ -149,7 +149,7 @@ impl App {
 
     pub(super) fn mark(&mut self) -> Update {
         if self.pane(self.focus).selected.is_none() {
-            return self.say("nothing selected to mark; an arrow selects a row, * marks all");
+            return self.show_note("nothing selected to mark; an arrow selects a row, * marks all");
         }
         self.pane_mut(self.focus).toggle_mark();
         self.step(1)
@@ -172,7 +172,7 @@ impl App {
         self.follow = match (selected, self.follow) {
             (Some(_), Some(_)) if same => None,
             (Some(selected), _) => Some(selected),
-            (None, None) => return self.say("nothing selected to follow; an arrow selects a row"),
+            (None, None) => return self.show_note("nothing selected to follow; an arrow selects a row"),
             (None, Some(_)) => None,
         };
         Update::redraw()
@@ -194,15 +194,15 @@ impl App {
         };
         let Some(next) = next.copied() else {
             let end = if faster { "shortest" } else { "longest" };
-            return self.say(format!("refresh every {}s: the {end} there is", self.interval));
+            return self.show_note(format!("refresh every {}s: the {end} there is", self.interval));
         };
         self.interval = next;
         match self.slowed().filter(|slowed| slowed.interval > next) {
             Some(slowed) => {
                 let why = "to limit the server's load (server_load in the config)";
-                self.say(format!("requested every {next}s; every {}s {why}", slowed.interval))
+                self.show_note(format!("requested every {next}s; every {}s {why}", slowed.interval))
             }
-            None => self.say(format!("refresh every {next}s")),
+            None => self.show_note(format!("refresh every {next}s")),
         };
         Update::effect(Effect::SetInterval(next))
     }
@@ -215,7 +215,7 @@ impl App {
             let from = Origin { screen: self.screen, focus: self.focus, page: None, all_locks: true };
             self.go(Screen::Locks);
             (self.jumped_from, self.all_locks, self.focus) = (Some(from), true, Pane::Held);
-            self.say("Locks, all types; Esc goes back");
+            self.show_note("Locks, all types; Esc goes back");
         }
         self.pane_mut(Pane::Held).restart();
         self.invalidate();
@@ -233,7 +233,7 @@ impl App {
     pub(super) fn change_blame(&mut self, blamed: (BlameGrouping, BlamePeriod)) -> Update {
         if self.screen != Screen::Blame {
             let key = self.key_of(Action::Go(Screen::Blame));
-            return self.say(format!("only for the Blame screen ({key})"));
+            return self.show_note(format!("only for the Blame screen ({key})"));
         }
         self.blamed = blamed;
         self.invalidate();
@@ -247,7 +247,7 @@ impl App {
 
     pub(super) fn toggle_wrap(&mut self) -> Update {
         if !matches!(self.pages.last(), Some(Page::Detail { .. })) {
-            return self.say("wrapping is only for the detail view (Enter)");
+            return self.show_note("wrapping is only for the detail view (Enter)");
         }
         self.wrap = !self.wrap;
         Update::redraw()
@@ -255,7 +255,7 @@ impl App {
 
     pub(super) fn toggle_mouse(&mut self) -> Update {
         self.mouse = !self.mouse;
-        self.say(if self.mouse {
+        self.show_note(if self.mouse {
             "mouse on: click a row, a heading, a finding or a key; Shift selects text in most terminals"
         } else {
             "mouse off: the terminal selects text again"
@@ -267,9 +267,9 @@ impl App {
     pub(super) fn copy(&mut self) -> Update {
         let chosen = self.chosen(self.focus);
         let Some((what, text)) = self.context().and_then(|context| copied(&context, &chosen)) else {
-            return self.say("nothing to copy: no row with a process id is selected or marked");
+            return self.show_note("nothing to copy: no row with a process id is selected or marked");
         };
-        self.say(format!("copied {what}"));
+        self.show_note(format!("copied {what}"));
         Update::effect(Effect::Copy(text))
     }
 

@@ -48,14 +48,14 @@ impl App {
     pub(super) fn ask_here(&mut self, command: CommandId) -> Update {
         let pane = self.focus;
         if self.pane(pane).marks.is_empty() && self.pane(pane).unsettled().is_some() {
-            return self.say("the row under the cursor has just changed; press again");
+            return self.show_note("the row under the cursor has just changed; press again");
         }
         let mut rows = self.chosen(pane);
         if let Some(context) = self.context() {
             let ended = rows.iter().find_map(|row| findings::finding_of(&context, *row)?.ended);
             if let Some(ended) = ended {
                 let ago = context.age(Some(ended)).map(text::age).unwrap_or_default();
-                return self.say(format!("this finding ended {ago} ago; select another row"));
+                return self.show_note(format!("this finding ended {ago} ago; select another row"));
             }
             // For a finding, the action is on its subject.
             let subject = |row: &RowId| subject::subject_of(&context, *row).unwrap_or(*row);
@@ -70,8 +70,8 @@ impl App {
         let shown = self.shown_marks(pane);
         let hidden = self.pane(pane).marks.len().saturating_sub(shown);
         match (rows.is_empty(), hidden) {
-            (true, 0) => self.say("select a row first"),
-            (true, _) => self.say("the filter hides every marked row; Esc clears it"),
+            (true, 0) => self.show_note("select a row first"),
+            (true, _) => self.show_note("the filter hides every marked row; Esc clears it"),
             (false, _) => self.ask(command, pane, rows, hidden),
         }
     }
@@ -209,7 +209,7 @@ impl App {
             }
             DialogStep::Back => {
                 let over = self.dialog.take().and_then(|dialog| dialog.over);
-                self.say(over.unwrap_or_else(|| "nothing was done".to_owned()))
+                self.show_note(over.unwrap_or_else(|| "nothing was done".to_owned()))
             }
             DialogStep::Confirm => self.confirm(),
             DialogStep::Replan => self.choice_changed(),
@@ -240,7 +240,7 @@ impl App {
 
     fn confirm(&mut self) -> Update {
         if let Some(why) = self.cannot_ask() {
-            return self.say(why);
+            return self.show_note(why);
         }
         let number = self.next_number();
         let Some(dialog) = self.dialog.take() else { return Update::none() };
@@ -252,7 +252,7 @@ impl App {
         let command = plan.command(seen.target, number, WAIT);
         let count = command.targets.len();
         if count == 0 {
-            return self.say("nothing to do");
+            return self.show_note("nothing to do");
         }
         self.unmark(pane, &rows);
         let selections = self.pane(pane).selections;
@@ -276,7 +276,7 @@ impl App {
             Verb::ExpectNoMore => format!("{name} is no longer expected"),
             _ => format!("{name} is expected now"),
         };
-        self.say(format!("{text}, in this run"));
+        self.show_note(format!("{text}, in this run"));
         let expected = Arc::clone(&self.expected);
         let effects = vec![Effect::Expect(expected), Effect::Note(text), Effect::Refresh];
         Update { effects, redraw: true }
@@ -320,7 +320,7 @@ impl App {
             }
         }
         if well {
-            self.say(text);
+            self.show_note(text);
         } else {
             self.insist(text);
         }

@@ -96,7 +96,7 @@ impl App {
         if let Some(would) = self.settings.keymap.unbound(key) {
             let does = keymap::binding(would).map_or("", |binding| binding.short);
             let why = if self.replay.is_some() { "this is a recording" } else { "read-only" };
-            return self.say(format!("{why}: {key} ({does}) does nothing here"));
+            return self.show_note(format!("{why}: {key} ({does}) does nothing here"));
         }
         if !self.pages.is_empty() {
             return self.page_key(action);
@@ -127,7 +127,7 @@ impl App {
     /// Goes to a screen, or says why it has nothing to show.
     fn go(&mut self, screen: Screen) -> Update {
         if !screen.is_there(self.has()) {
-            return self.say(screen.definition().absent);
+            return self.show_note(screen.definition().absent);
         }
         let is_again = self.screen == screen;
         self.screen = screen;
@@ -141,7 +141,7 @@ impl App {
             if !self.focus_lock()
                 && let Some(words) = self.why_no_lock()
             {
-                return self.say(words);
+                return self.show_note(words);
             }
         } else if let Some(pane) = self.visible_panes().first().copied() {
             self.go_to_followed(pane);
@@ -200,7 +200,7 @@ impl App {
     }
 
     /// Shows a notice that disappears after some time.
-    pub fn say(&mut self, text: impl Into<String>) -> Update {
+    pub fn show_note(&mut self, text: impl Into<String>) -> Update {
         // An unread notice that waits for a key is more important.
         if self.notice.as_ref().is_none_or(|notice| notice.seen || notice.ticks.is_some()) {
             self.notice = Some(Notice { text: text.into(), ticks: Some(NOTICE), seen: false });
@@ -208,7 +208,7 @@ impl App {
         Update::redraw()
     }
 
-    pub fn tell(&mut self, text: impl Into<String>) {
+    pub fn show_until_key(&mut self, text: impl Into<String>) {
         let _ = self.insist(text);
     }
 

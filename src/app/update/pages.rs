@@ -196,7 +196,7 @@ impl App {
             let end = (0..=MOST_COPIED).rev().find(|end| text.is_char_boundary(*end));
             text.truncate(end.unwrap_or(0));
         }
-        self.say(if whole { "copied this page" } else { "copied the first 64 kB of this page" });
+        self.show_note(if whole { "copied this page" } else { "copied the first 64 kB of this page" });
         Update::effect(Effect::Copy(text))
     }
 }
@@ -222,7 +222,7 @@ impl App {
             return update;
         }
         if row.is_some() {
-            self.say("the object of this event no longer exists");
+            self.show_note("the object of this event no longer exists");
         }
         self.open_page(Page::Detail { subject: RowId::Event(number, count), scroll: 0 })
     }
@@ -259,11 +259,11 @@ impl App {
             Some(Page::Detail { subject, .. }) => Some(*subject),
             _ => self.pane(self.focus).selected,
         };
-        let Some(of) = of else { return self.say("nothing selected") };
+        let Some(of) = of else { return self.show_note("nothing selected") };
         let Some(context) = self.context() else { return Update::none() };
         let mut links = related::related(&context, of, self.screen);
         match links.len() {
-            0 => self.say("no current session, lock, task or lease belongs to this row"),
+            0 => self.show_note("no current session, lock, task or lease belongs to this row"),
             1 => self.go_to_link(&links.remove(0)),
             _ => self.open_page(Page::Related { links, at: 0 }),
         }
@@ -277,7 +277,7 @@ impl App {
             return update;
         }
         self.pages = pages;
-        self.say(format!("{} no longer exists", link.label))
+        self.show_note(format!("{} no longer exists", link.label))
     }
 
     /// Selects the row in the focused table, clearing the filter if it hides the row.
@@ -289,7 +289,7 @@ impl App {
         if !filter.is_empty() {
             self.set_filter(self.focus, "");
             if self.select_row(row) {
-                return Some(self.say(format!("cleared the filter \"{filter}\", which hid it")));
+                return Some(self.show_note(format!("cleared the filter \"{filter}\", which hid it")));
             }
             self.set_filter(self.focus, &filter);
         }

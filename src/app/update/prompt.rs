@@ -119,7 +119,7 @@ impl App {
             self.set_filter(prompt.pane, &prompt.before);
         }
         match prompt.error {
-            Some(error) if keep => return self.say(error),
+            Some(error) if keep => return self.show_note(error),
             None if keep => {
                 self.with_pane(prompt.pane, PaneState::select_hit);
             }
@@ -154,12 +154,12 @@ impl App {
     /// Opens the prompt for a file name. The default has the target and the time, in the current directory.
     pub(super) fn start_save(&mut self) -> Update {
         if self.replay.is_some() {
-            return self.say("this is a recording: use locktop cut to copy a part of it");
+            return self.show_note("this is a recording: use locktop cut to copy a part of it");
         }
         if !self.settings.history {
-            return self.say("the history is off: see [history] in the config");
+            return self.show_note("the history is off: see [history] in the config");
         }
-        let Some(context) = self.context() else { return self.say("no snapshot yet") };
+        let Some(context) = self.context() else { return self.show_note("no snapshot yet") };
         let time = context.snapshot.taken_at.format("%Y%m%dT%H%M%SZ");
         let safe = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };
         let target: String = self.settings.target.chars().map(safe).take(NAME).collect();
@@ -169,7 +169,7 @@ impl App {
 
     pub(super) fn start_note(&mut self) -> Update {
         if self.replay.is_some() {
-            return self.say("no filter is set, and a recording cannot have notes");
+            return self.show_note("no filter is set, and a recording cannot have notes");
         }
         if self.past.is_some() {
             return self.is_past();

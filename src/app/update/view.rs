@@ -11,7 +11,7 @@ use crate::app::{App, Notice, time};
 use crate::model::Timestamp;
 use crate::model::finding::AlertWays;
 use crate::model::finding::{Finding, Severity};
-use crate::model::past::{PastView, TimeStep, Trouble};
+use crate::model::past::{Incident, PastView, TimeStep};
 use crate::model::snapshot::Snapshot;
 use crate::model::view::{ConnectionState, View};
 
@@ -58,7 +58,7 @@ impl App {
             self.show(view);
         }
         if let Some(slowed) = self.slowed().filter(|slowed| slowed.interval > apart) {
-            self.say(format!(
+            self.show_note(format!(
                 "refreshing every {}s: reading pg_locks takes the server {:.0} ms (server_load in the config)",
                 slowed.interval,
                 slowed.cost * 1000.0
@@ -187,7 +187,7 @@ pub(in crate::app) struct Going {
     then: Option<TimeStep>,
     open: Option<(u64, u32)>,
     /// Whether to show what the trouble of that snapshot was.
-    tells: bool,
+    shows_notice: bool,
     /// The time that was typed.
     asked: Option<Timestamp>,
     is_off: bool,
@@ -221,12 +221,12 @@ impl App {
 
     pub(super) fn step_in_time(&mut self, step: TimeStep) -> Update {
         if !self.settings.history {
-            return self.say("the history is off: see [history] in the config");
+            return self.show_note("the history is off: see [history] in the config");
         }
         if let Some(going) = &mut self.going {
             going.then = Some(match (going.then, step) {
-                (Some(TimeStep::Looks(one)), TimeStep::Looks(other)) => {
-                    TimeStep::Looks(one.saturating_add(other))
+                (Some(TimeStep::Snapshots(one)), TimeStep::Snapshots(other)) => {
+                    TimeStep::Snapshots(one.saturating_add(other))
                 }
                 (Some(TimeStep::Seconds(one)), TimeStep::Seconds(other)) => {
                     TimeStep::Seconds(one.saturating_add(other))
@@ -240,18 +240,18 @@ impl App {
 
     fn leave(&mut self, step: TimeStep, going: Going) -> Update {
         let Some(view) = self.view.as_ref().filter(|view| view.snapshot.is_some()) else {
-            return self.say("no snapshot yet");
+            return self.show_note("no snapshot yet");
         };
         let from = view.id;
-        let tells = matches!(step, TimeStep::TroubleBefore | TimeStep::NextTrouble);
+        let tells = matches!(step, TimeStep::IncidentBefore | TimeStep::NextIncident);
         let asked = if let TimeStep::Time(at) = step { Some(at) } else { None };
-        self.going = Some(Going { tells, asked, ..going });
+        self.going = Some(Going { shows_notice: tells, asked, ..going });
         Update { effects: vec![Effect::Go { from, step }], redraw: false }
     }
 
     /// A requested snapshot has arrived; `None` if it is the newest one.
     pub(super) fn arrived(&mut self, answer: Result<Option<Arc<PastView>>, String>) -> Update {
-        let Going { then, open, tells, asked, is_off } = self.going.take().unwrap_or_default();
+        let Going { then, open, shows_notice: tells, asked, is_off } = self.going.take().unwrap_or_default();
         let mut update = match answer {
             _ if is_off => Update::none(),
             Ok(Some(past)) => {
@@ -262,14 +262,14 @@ impl App {
                 let said = is_first.then(|| begins.to_owned());
                 let said = said.or_else(|| tells.then(|| incident_of(&past)).flatten());
                 self.show_past(past);
-                said.map_or_else(Update::redraw, |said| self.say(said))
+                said.map_or_else(Update::redraw, |said| self.show_note(said))
             }
             // An event of the newest snapshot is opened where it is.
-            Ok(None) if open.is_none() && self.replay.is_some() => self.say("the recording ends here"),
+            Ok(None) if open.is_none() && self.replay.is_some() => self.show_note("the recording ends here"),
             Ok(None) if open.is_none() => self.back_to_now(),
             Ok(None) => Update::redraw(),
             Err(_) if open.is_some() => Update::redraw(),
-            Err(why) => self.say(why),
+            Err(why) => self.show_note(why),
         };
         if let Some((number, count)) = open {
             update.effects.extend(self.open_event(number, count).effects);
@@ -303,7 +303,7 @@ impl App {
     pub(super) fn is_past(&mut self) -> Update {
         let context = self.context();
         let time = context.map(|context| context.time_of_day(context.snapshot.taken_at)).unwrap_or_default();
-        self.say(format!("this is {time}: Esc returns to live"))
+        self.show_note(format!("this is {time}: Esc returns to live"))
     }
 
     pub(super) fn start_time(&mut self) -> Update {
@@ -331,7 +331,7 @@ impl App {
             // In a recording, its end takes the place of live.
             Ok(None) if self.replay.is_some() => self.step_in_time(TimeStep::Time(Timestamp::MAX_UTC)),
             Ok(None) => self.back_to_now(),
-            Err(why) => self.say(why),
+            Err(why) => self.show_note(why),
         }
     }
 
@@ -359,15 +359,15 @@ impl App {
 
 /// The first of the worst events between the previous snapshot and this one, and how many more of them there are.
 fn incident_of(past: &PastView) -> Option<String> {
-    let trouble = past.moments.get(past.place)?.trouble?;
+    let trouble = past.moments.get(past.place)?.incident?;
     let before = past.place.checked_sub(1).and_then(|place| past.moments.get(place)).map(|moment| moment.at);
     let since =
         past.view.events.iter().rev().take_while(|event| before.is_none_or(|before| event.seen > before));
-    let mut found: Vec<_> = since.filter(|event| Trouble::of(event.kind) == Some(trouble)).collect();
+    let mut found: Vec<_> = since.filter(|event| Incident::of(event.kind) == Some(trouble)).collect();
     match (found.pop(), trouble) {
         (Some(first), _) if found.is_empty() => Some(first.text()),
         (Some(first), _) => Some(format!("{} · {} more", first.text(), found.len())),
-        (None, Trouble::NoAnswer) => Some("the server did not answer after this snapshot".to_owned()),
+        (None, Incident::NoAnswer) => Some("the server did not answer after this snapshot".to_owned()),
         (None, _) => None,
     }
 }

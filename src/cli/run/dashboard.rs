@@ -39,14 +39,14 @@ use crate::text::one_line;
 const ENDED: &str = "a part of the program ended unexpectedly; see its message above";
 
 pub(super) async fn run(settings: CliSettings) -> Result<u8, Failure> {
-    needs_terminal(ONE_LOOK)?;
+    needs_terminal(ONE_SNAPSHOT)?;
     signals::end_the_screens();
     let info = super::info(&settings)?;
     let target = settings.target.clone().unwrap_or_else(|| info.target());
     Box::pin(show(&settings, info, target, None)).await
 }
 
-pub(super) const ONE_LOOK: &str = "\"locktop snapshot\" prints one snapshot and exits";
+pub(super) const ONE_SNAPSHOT: &str = "\"locktop snapshot\" prints one snapshot and exits";
 
 /// Fails before anything is started if there is no terminal, and names an alternative.
 pub(super) fn needs_terminal(instead: &str) -> Result<(), Failure> {
@@ -85,7 +85,7 @@ pub(super) async fn show(
     }
     let begun = SavedLayout::of(&app);
     if let Some(demo) = &demo {
-        app.tell(demo.hint.clone());
+        app.show_until_key(demo.hint.clone());
     }
     let (names_in, names) = watch::channel(Learned::default());
     let (mut live, info) = connect(settings, info, names, None).await?;

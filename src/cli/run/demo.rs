@@ -38,7 +38,7 @@ pub(super) async fn run(mut settings: CliSettings, arguments: &DemoArgs) -> Resu
         }
         return Box::pin(headless(options, arguments)).await;
     }
-    dashboard::needs_terminal(dashboard::ONE_LOOK)?;
+    dashboard::needs_terminal(dashboard::ONE_SNAPSHOT)?;
     signals::end_the_screens();
     let options = options(&settings, arguments)?;
     let grace = options.tasks.as_ref().map(TasksOptions::orphan_grace);
@@ -212,9 +212,9 @@ fn contests(named: &[ScenarioName], has_dashboard: bool) -> Vec<Contest> {
 
 const DURATION: Duration = Duration::from_secs(20);
 /// Poll interval for `--until`.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL: Duration = Duration::from_millis(250);
 /// Interval of the progress line.
-const TELL: Duration = Duration::from_secs(5);
+const REPORT: Duration = Duration::from_secs(5);
 
 /// Runs without a screen for some time, prints a summary, and fails if an invariant was violated.
 async fn headless(options: DemoOptions, arguments: &DemoArgs) -> Result<u8, Failure> {
@@ -266,7 +266,7 @@ async fn reach(contests: &RunningContests, goals: &[Goal]) -> Result<(), DemoErr
         if goals.iter().all(|goal| is_reached(goal, &outcome.summary)) {
             return Ok(());
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL).await;
     }
 }
 
@@ -277,7 +277,7 @@ async fn report(contests: &RunningContests, duration: Duration) -> Result<(), De
     }
     let started = clock::monotonic();
     loop {
-        tokio::time::sleep(TELL).await;
+        tokio::time::sleep(REPORT).await;
         let summary = contests.outcome().await?.summary;
         let number = |key| summary.value(key).unwrap_or_default();
         let (executions, recovered) = (number("executions"), number("recovered"));

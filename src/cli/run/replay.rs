@@ -80,7 +80,7 @@ async fn show(
     app.settings.zone = zone;
     app.replay_at(wanted.speed);
     if let Some(word) = word {
-        app.tell(word);
+        app.show_until_key(word);
     }
     let history = replay::start(recording, first, wanted.follow, wanted.speed)
         .map_err(|error| Failure::Other(format!("no thread to replay: {error}")))?;

@@ -95,7 +95,7 @@ struct JsonLines {
     changes: bool,
     with_events: bool,
     /// Snapshots so far, and the number of the last one written.
-    looks: u64,
+    snapshots: u64,
     written: u64,
     seq: u64,
     counted: Option<Arc<crate::model::snapshot::Snapshot>>,
@@ -120,7 +120,7 @@ async fn watch(
     let ended = tokio::select! {
         written = write_all(wanted, &mut views) => written,
         // The reader has closed the pipe. A write would detect this only when there is something to write.
-        () = reader_gone() => Ok(0),
+        () = reader_closed() => Ok(0),
         number = ending => Ok(128 + number),
     };
     polling.end().await;
@@ -170,7 +170,7 @@ impl Polling {
 const READER: Duration = Duration::from_millis(500);
 
 /// Returns when the reader of standard output has closed the pipe.
-async fn reader_gone() {
+async fn reader_closed() {
     loop {
         tokio::time::sleep(READER).await;
         let out = io::stdout();
@@ -231,7 +231,7 @@ impl JsonLines {
             && self.counted.as_ref().is_none_or(|counted| !Arc::ptr_eq(counted, snapshot))
         {
             self.counted = Some(Arc::clone(snapshot));
-            self.looks += 1;
+            self.snapshots += 1;
         }
     }
 
@@ -259,14 +259,14 @@ impl JsonLines {
     }
 
     fn next_line(&mut self, view: &View) -> Result<Option<String>, serde_json::Error> {
-        if self.looks == self.written || self.is_done() {
+        if self.snapshots == self.written || self.is_done() {
             return Ok(None);
         }
         let fingerprint = output::json::fingerprint(view);
         let is_change = self.fingerprint.replace(fingerprint) != Some(fingerprint);
         // Snapshots left out because nothing had changed do not count as skipped.
-        let skipped = self.looks - self.written - 1;
-        self.written = self.looks;
+        let skipped = self.snapshots - self.written - 1;
+        self.written = self.snapshots;
         if self.changes && !is_change {
             return Ok(None);
         }

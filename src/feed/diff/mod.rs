@@ -57,7 +57,7 @@ impl<'a> SnapshotChange<'a> {
     }
 
     /// Whether a session has ended, as far as this can be determined.
-    fn is_gone(&self, id: BackendId) -> bool {
+    fn has_ended(&self, id: BackendId) -> bool {
         let is_another = |start: Timestamp| id.backend_start.is_some_and(|before| before != start);
         self.after.snapshot.backends.is_known()
             && self.backend(id.pid).is_none_or(|backend| backend.backend_start.is_some_and(is_another))

@@ -93,7 +93,7 @@ fn begun(change: &SnapshotChange<'_>, root: &Root, subject: Subject, poll: u64) 
 fn over(change: &SnapshotChange<'_>, seen: &SeenRoot) -> EventBody {
     let snapshot = change.after.snapshot;
     let now = snapshot.locks.taken_at.unwrap_or(snapshot.taken_at);
-    let is_gone = matches!(&seen.subject, Subject::Backend(id) if change.is_gone(*id));
+    let is_gone = matches!(&seen.subject, Subject::Backend(id) if change.has_ended(*id));
     let how = if is_gone { ", its session ended" } else { "" };
     EventBody {
         more: harmless(&format!(": up to {}{how}", count(seen.most.into()))),

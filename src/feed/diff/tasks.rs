@@ -12,7 +12,7 @@ use crate::text::count;
 
 /// Snapshots after which a finished execution counts as removed from the log. Finished executions are read at least in
 /// every sixth poll.
-const LOOKS: u32 = 10;
+const POLLS: u32 = 10;
 
 /// Most remembered executions without a known end.
 const MOST: usize = 1000;
@@ -117,7 +117,7 @@ impl TaskChanges {
                     bodies.push(ended(change, new, row));
                     false
                 }
-                None if gone.polls > LOOKS => {
+                None if gone.polls > POLLS => {
                     let words = ("was removed from the log", on(&gone.execution), Severity::Info);
                     bodies.push(event_body(change, new, &gone.execution, words));
                     false

@@ -229,7 +229,7 @@ const END: &str = "the end of the ";
 fn one_over(change: &SnapshotChange<'_>, wait: &TrackedWait, has_it: bool) -> EventBody {
     let snapshot = change.after.snapshot;
     let what = match wait {
-        _ if change.is_gone(wait.backend) => format!("disconnected, last seen waiting for {}", wait.what),
+        _ if change.has_ended(wait.backend) => format!("disconnected, last seen waiting for {}", wait.what),
         _ if has_failed(change, wait.backend) => {
             format!("stopped waiting for {}: its statement failed", wait.what)
         }

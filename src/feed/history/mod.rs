@@ -61,7 +61,7 @@ pub type PastViewResult = Result<Option<Arc<PastView>>, NotThere>;
 
 #[derive(Debug)]
 pub enum Reply {
-    Look(PastViewResult),
+    View(PastViewResult),
     /// The number of written snapshots and the path, or the error, in one line.
     Saved(String),
 }
@@ -162,7 +162,7 @@ pub fn start(
                 HistoryCommand::Lost(_) | HistoryCommand::Play(_) => {}
                 HistoryCommand::Go { from, step } => {
                     // The receiver may be dropped.
-                    let _ = sender.send(Reply::Look(store.go(from, step)));
+                    let _ = sender.send(Reply::View(store.go(from, step)));
                 }
                 // In a separate thread, since snapshots and requests continue to arrive.
                 HistoryCommand::Save(path, about) => {

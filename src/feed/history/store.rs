@@ -11,7 +11,7 @@ use crate::feed::record::{Options, Recorder};
 use crate::feed::view_builder::ViewBuilder;
 use crate::model::Timestamp;
 use crate::model::event::Events;
-use crate::model::past::{KeptObservation, Moment, Observation, PastView, TimeStep, Trouble};
+use crate::model::past::{Incident, KeptObservation, Moment, Observation, PastView, TimeStep};
 use crate::model::thresholds::Thresholds;
 use crate::model::view::TargetId;
 use crate::recording::container::RecordingInfo;
@@ -47,7 +47,7 @@ struct Kept {
 /// Snapshots that can be decoded without earlier ones.
 #[derive(Debug, Clone, Default)]
 struct KeptGroup {
-    looks: Vec<Kept>,
+    snapshots: Vec<Kept>,
     frames: Vec<Vec<u8>>,
     bytes: usize,
 }
@@ -84,7 +84,7 @@ impl HistoryStore {
             id: observation.view.id,
             at: snapshot.taken_at,
             waiting: observation.view.graph.waiting,
-            trouble,
+            incident: trouble,
         };
         if frame.is_key || self.groups.is_empty() {
             self.groups.push_back(KeptGroup::default());
@@ -92,7 +92,7 @@ impl HistoryStore {
         self.keep_log(events, frame.is_key);
         if let Some(group) = self.groups.back_mut() {
             let bytes = frame.bytes.len() + size_of::<Kept>();
-            group.looks.push(Kept { moment, events: (events.dropped(), end) });
+            group.snapshots.push(Kept { moment, events: (events.dropped(), end) });
             group.frames.push(frame.bytes);
             group.bytes += bytes;
             self.bytes += bytes;
@@ -109,19 +109,19 @@ impl HistoryStore {
     }
 
     /// The worst event since the previous snapshot. A lost connection is assigned to the snapshot before it.
-    fn note_incident(&mut self, events: &Events, from: u64) -> Option<Trouble> {
+    fn note_incident(&mut self, events: &Events, from: u64) -> Option<Incident> {
         let (silent, other): (Vec<_>, Vec<_>) =
-            Trouble::since(events, from).partition(|trouble| *trouble == Trouble::NoAnswer);
+            Incident::since(events, from).partition(|trouble| *trouble == Incident::NoAnswer);
         if !silent.is_empty()
-            && let Some(last) = self.groups.back_mut().and_then(|group| group.looks.last_mut())
+            && let Some(last) = self.groups.back_mut().and_then(|group| group.snapshots.last_mut())
         {
-            last.moment.trouble = last.moment.trouble.max(Some(Trouble::NoAnswer));
+            last.moment.incident = last.moment.incident.max(Some(Incident::NoAnswer));
         }
         other.into_iter().max()
     }
 
     fn last(&self) -> Option<&Kept> {
-        self.groups.back()?.looks.last()
+        self.groups.back()?.snapshots.last()
     }
 
     /// The last log is that of the newest snapshot. Others are kept at the start of a group, or if they are many events apart.
@@ -139,7 +139,7 @@ impl HistoryStore {
             .ok()
             .and_then(|length| now.checked_sub_signed(length));
         let is_old = |group: &KeptGroup| {
-            group.looks.last().zip(oldest).is_some_and(|(last, oldest)| last.moment.at < oldest)
+            group.snapshots.last().zip(oldest).is_some_and(|(last, oldest)| last.moment.at < oldest)
         };
         while self.groups.len() > 1
             && (self.bytes() > self.limits.memory || self.groups.front().is_some_and(is_old))
@@ -150,7 +150,7 @@ impl HistoryStore {
             let first = self
                 .groups
                 .front()
-                .and_then(|group| group.looks.first())
+                .and_then(|group| group.snapshots.first())
                 .map(|observation| observation.events);
             // The next log also has the events that the remaining snapshots need.
             while self.logs.len() > 1
@@ -163,7 +163,7 @@ impl HistoryStore {
     }
 
     fn snapshots(&self) -> impl Iterator<Item = &Kept> {
-        self.groups.iter().flat_map(|group| &group.looks)
+        self.groups.iter().flat_map(|group| &group.snapshots)
     }
 
     /// The snapshot that a step from a view leads to. `None` if that is the newest.
@@ -194,10 +194,10 @@ impl HistoryStore {
         let mut at = place;
         let mut number = 0;
         for group in &self.groups {
-            if at < group.looks.len() {
+            if at < group.snapshots.len() {
                 break;
             }
-            at -= group.looks.len();
+            at -= group.snapshots.len();
             number += 1;
         }
         let group = self.groups.get(number).ok_or(NotThere::Nothing)?;
@@ -210,7 +210,7 @@ impl HistoryStore {
             opened.open(frame)?;
         }
         let observation = opened.snapshot(at)?;
-        let (first, end) = group.looks.get(at).ok_or(NotThere::Nothing)?.events;
+        let (first, end) = group.snapshots.get(at).ok_or(NotThere::Nothing)?.events;
         Ok(KeptObservation { events: Arc::new(Events::part(&self.logs, first, end)), ..observation })
     }
 }
@@ -228,11 +228,11 @@ pub(in crate::feed) fn find(
     let at_or_before = |time: Timestamp| moments.iter().rposition(|moment| moment.at <= time);
     let later = || moments.iter().enumerate().skip(here.map_or(0, |here| here + 1));
     match step {
-        TimeStep::Looks(count) if count < 0 => match here {
+        TimeStep::Snapshots(count) if count < 0 => match here {
             Some(0) | None => Err(NotThere::Begin),
             Some(here) => Ok(Some(here.saturating_sub(count.unsigned_abs() as usize))),
         },
-        TimeStep::Looks(count) => {
+        TimeStep::Snapshots(count) => {
             let to = here.map_or(0, |here| here + count.unsigned_abs() as usize);
             Ok((to <= last).then_some(to))
         }
@@ -245,13 +245,13 @@ pub(in crate::feed) fn find(
                 (Some(time), false) => Ok(later().find(|(_, moment)| moment.at >= time).map(|(at, _)| at)),
             }
         }
-        TimeStep::TroubleBefore => {
+        TimeStep::IncidentBefore => {
             let before = moments.get(..here.unwrap_or(0)).unwrap_or_default();
-            let found = before.iter().rposition(|moment| moment.trouble.is_some());
+            let found = before.iter().rposition(|moment| moment.incident.is_some());
             found.map(Some).ok_or(NotThere::NoTroubleBefore)
         }
-        TimeStep::NextTrouble => {
-            let found = later().find(|(_, moment)| moment.trouble.is_some());
+        TimeStep::NextIncident => {
+            let found = later().find(|(_, moment)| moment.incident.is_some());
             found.map(|(at, _)| Some(at)).ok_or(NotThere::NoTroubleAfter)
         }
         TimeStep::Time(time) => Ok(Some(at_or_before(time).unwrap_or(0))),
@@ -317,7 +317,7 @@ fn write(
     let losses = recorder.losses().map(|losses| format!("; {losses}")).unwrap_or_default();
     recorder.end().map_err(|error| error.to_string())?;
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let looks = crate::text::count(written);
+    let snapshots = crate::text::count(written);
     let missing = match (count as u64).saturating_sub(written) {
         0 => String::new(),
         missing => {
@@ -325,5 +325,5 @@ fn write(
         }
     };
     let path = path.display();
-    Ok(format!("{looks} snapshots are in {path}: for locktop replay and locktop report{missing}{losses}"))
+    Ok(format!("{snapshots} snapshots are in {path}: for locktop replay and locktop report{missing}{losses}"))
 }

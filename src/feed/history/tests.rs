@@ -7,7 +7,7 @@ use crate::model::Timestamp;
 use crate::model::event::{EventKind, ExternalEvent};
 use crate::model::finding::Severity;
 use crate::model::lock_name::LockNames;
-use crate::model::past::Trouble;
+use crate::model::past::Incident;
 use crate::model::view::View;
 use crate::recording::{Encoder, SnapshotGroup};
 use crate::sample::{self, at};
@@ -55,12 +55,12 @@ fn time(past: Option<Arc<PastView>>) -> Timestamp {
 #[test]
 fn every_step_leads_where_it_says() {
     let mut stage = Stage::new(HistoryLimits::default());
-    assert_eq!(stage.store.go(0, TimeStep::Looks(-1)).unwrap_err(), NotThere::Nothing);
+    assert_eq!(stage.store.go(0, TimeStep::Snapshots(-1)).unwrap_err(), NotThere::Nothing);
     stage.calm(0, 150);
     let now = stage.newest();
-    assert_eq!(time(stage.go(now, TimeStep::Looks(-1))), at(148.0));
-    assert_eq!(time(stage.go(now, TimeStep::Looks(-100))), at(49.0));
-    assert_eq!(time(stage.go(now, TimeStep::Looks(-1000))), at(0.0));
+    assert_eq!(time(stage.go(now, TimeStep::Snapshots(-1))), at(148.0));
+    assert_eq!(time(stage.go(now, TimeStep::Snapshots(-100))), at(49.0));
+    assert_eq!(time(stage.go(now, TimeStep::Snapshots(-1000))), at(0.0));
     assert_eq!(time(stage.go(now, TimeStep::Seconds(-60))), at(89.0));
     assert_eq!(time(stage.go(now, TimeStep::Seconds(-6000))), at(0.0));
     assert_eq!(time(stage.go(now, TimeStep::Time(at(70.4)))), at(70.0));
@@ -69,14 +69,14 @@ fn every_step_leads_where_it_says() {
     assert_eq!(time(stage.go(now, TimeStep::Before(at(71.0)))), at(70.0));
     assert_eq!(time(stage.go(now, TimeStep::Before(at(-1.0)))), at(0.0));
     let (first, middle) = (stage.views[0].id, stage.views[75].id);
-    assert_eq!(time(stage.go(middle, TimeStep::Looks(1))), at(76.0));
+    assert_eq!(time(stage.go(middle, TimeStep::Snapshots(1))), at(76.0));
     assert_eq!(time(stage.go(middle, TimeStep::Seconds(60))), at(135.0));
     assert!(stage.go(middle, TimeStep::Seconds(600)).is_none(), "beyond the newest it is now");
-    assert!(stage.go(now, TimeStep::Looks(1)).is_none());
-    assert_eq!(stage.store.go(first, TimeStep::Looks(-1)).unwrap_err(), NotThere::Begin);
+    assert!(stage.go(now, TimeStep::Snapshots(1)).is_none());
+    assert_eq!(stage.store.go(first, TimeStep::Snapshots(-1)).unwrap_err(), NotThere::Begin);
     assert_eq!(stage.store.go(first, TimeStep::Seconds(-60)).unwrap_err(), NotThere::Begin);
-    assert_eq!(stage.store.go(now, TimeStep::TroubleBefore).unwrap_err(), NotThere::NoTroubleBefore);
-    let past = stage.go(now, TimeStep::Looks(-10)).unwrap();
+    assert_eq!(stage.store.go(now, TimeStep::IncidentBefore).unwrap_err(), NotThere::NoTroubleBefore);
+    let past = stage.go(now, TimeStep::Snapshots(-10)).unwrap();
     assert_eq!((past.place, past.moments.len()), (139, 150));
 }
 
@@ -102,14 +102,15 @@ fn trouble_is_where_it_happened() {
     let now = stage.newest();
     let mut id = now;
     let mut seen = Vec::new();
-    while let Ok(Some(past)) = stage.store.go(id, TimeStep::TroubleBefore) {
+    while let Ok(Some(past)) = stage.store.go(id, TimeStep::IncidentBefore) {
         let moment = past.moments[past.place];
-        seen.push((moment.at, moment.trouble.unwrap()));
+        seen.push((moment.at, moment.incident.unwrap()));
         id = past.view.id;
     }
-    let expected = [(at(40.0), Trouble::Action), (at(19.0), Trouble::NoAnswer), (at(10.0), Trouble::Begun)];
+    let expected =
+        [(at(40.0), Incident::Action), (at(19.0), Incident::NoAnswer), (at(10.0), Incident::Begun)];
     assert_eq!(seen, expected);
-    assert_eq!(time(stage.go(id, TimeStep::NextTrouble)), at(19.0));
+    assert_eq!(time(stage.go(id, TimeStep::NextIncident)), at(19.0));
     let worst = stage.go(now, TimeStep::Worst).unwrap();
     assert!(worst.view.graph.waiting > 0 && worst.view.snapshot.as_ref().unwrap().taken_at < at(12.0));
 }
@@ -120,10 +121,10 @@ fn the_oldest_make_room_by_age_and_by_memory() {
         Stage::new(HistoryLimits { length: Duration::from_secs(200), ..HistoryLimits::default() });
     stage.calm(0, 1000);
     let now = stage.newest();
-    let first = time(stage.go(now, TimeStep::Looks(-10_000)));
+    let first = time(stage.go(now, TimeStep::Snapshots(-10_000)));
     assert!(first <= at(799.0) && first > at(799.0 - 64.0), "{first}");
     assert_eq!(
-        time(stage.go(stage.views[3].id, TimeStep::Looks(1))),
+        time(stage.go(stage.views[3].id, TimeStep::Snapshots(1))),
         first,
         "what was shown is gone from memory"
     );
@@ -135,7 +136,7 @@ fn the_oldest_make_room_by_age_and_by_memory() {
         assert!(stage.store.bytes() <= memory);
     }
     let now = stage.newest();
-    let oldest = stage.go(now, TimeStep::Looks(-10_000)).unwrap();
+    let oldest = stage.go(now, TimeStep::Snapshots(-10_000)).unwrap();
     assert!(oldest.moments.len() < 800 && oldest.moments.len() >= 64, "{}", oldest.moments.len());
 }
 
@@ -158,7 +159,7 @@ fn events_of_the_past_are_those_that_were_known_then() {
     }
     assert!(stage.views.last().unwrap().events.dropped() > 0, "the log has forgotten the first");
     for view in stage.views.clone() {
-        let past = stage.go(view.id, TimeStep::Looks(0)).unwrap();
+        let past = stage.go(view.id, TimeStep::Snapshots(0)).unwrap();
         let (kept, was) = (&past.view.events, &view.events);
         assert_eq!((kept.dropped(), kept.len()), (was.dropped(), was.len()));
         assert!(kept.iter().eq(was.iter()));
@@ -184,8 +185,8 @@ fn a_clock_that_was_set_back_is_survived() {
     stage.calm(100, 10);
     stage.calm(50, 10);
     let now = stage.newest();
-    assert_eq!(time(stage.go(now, TimeStep::Looks(-10))), at(109.0));
-    assert_eq!(time(stage.go(now, TimeStep::Looks(-9))), at(50.0));
+    assert_eq!(time(stage.go(now, TimeStep::Snapshots(-10))), at(109.0));
+    assert_eq!(time(stage.go(now, TimeStep::Snapshots(-9))), at(50.0));
     let back = time(stage.go(now, TimeStep::Seconds(-5)));
     assert!(back <= at(54.0) || back == at(54.0), "{back}");
     assert!(time(stage.go(now, TimeStep::Time(at(1000.0)))) >= at(59.0) - TimeDelta::zero());
@@ -300,7 +301,11 @@ fn what_is_said_of_a_deadlock_has_no_password_either() {
     let statement = "alter role app PASSWORD 's3cret'";
     let said: Text = format!("4410 deploy@ci waited for Share on accounts: {statement}").into();
     let seen_at = kept.snapshot.taken_at;
-    kept.past.deadlocks.cycles.push(SeenCycle { parties: Vec::new(), said: vec![said.clone()], at: seen_at });
+    kept.past.deadlocks.cycles.push(SeenCycle {
+        parties: Vec::new(),
+        texts: vec![said.clone()],
+        at: seen_at,
+    });
     let mut sessions = kept.snapshot.backends.last_rows().as_ref().clone();
     sessions[0].query = Some(statement.into());
     kept.past.graph_from = Some(GraphFrom { backends: Arc::new(sessions), answers: Vec::new() });

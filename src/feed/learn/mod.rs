@@ -140,7 +140,7 @@ impl Learner {
         self.notes.clear();
         match way {
             Way::Standby(standby) => match standby.client(TIMEOUT).await {
-                Ok(_) if standby.is_lent() => self.unlearned(),
+                Ok(_) if standby.is_pooled() => self.unlearned(),
                 Ok(client) => self.ask_all(&client).await,
                 Err(reason) => self.unconnected(&reason),
             },

@@ -21,7 +21,7 @@ pub use output::{Destination, Rotation};
 
 use super::history::{HistoryCommand, HistorySender};
 use crate::clock;
-use crate::model::past::{Moment, Observation, Trouble};
+use crate::model::past::{Incident, Moment, Observation};
 use crate::recording::container::{self, RecordKind, RecordingInfo};
 use crate::recording::{Encoder, Frame, RecordError};
 use output::RecordingFile;
@@ -54,10 +54,10 @@ impl Options {
 }
 
 /// Reports a failed write, and the first one that succeeds again.
-pub type Tell = Box<dyn Fn(&str) + Send>;
+pub type Report = Box<dyn Fn(&str) + Send>;
 
 /// Starts the thread. It ends when the sender is dropped, and returns the result.
-pub fn start(options: Options, tell: Tell) -> io::Result<(HistorySender, JoinHandle<io::Result<()>>)> {
+pub fn start(options: Options, tell: Report) -> io::Result<(HistorySender, JoinHandle<io::Result<()>>)> {
     let (history_sender, received) = HistorySender::channel();
     let queued = history_sender.queued();
     let mut recorder = Recorder::open(options)?;
@@ -88,14 +88,14 @@ pub struct Recorder {
     output: RecordingFile,
     /// Snapshots that wait for an incident. `None` if everything is recorded.
     buffer: Option<TroubleBuffer>,
-    said: Option<String>,
+    reported: Option<String>,
     /// The number after the last written event.
     events: Option<u64>,
     is_lost: bool,
     synced: Instant,
     failed: Option<Instant>,
     /// Written snapshots, without those waiting for an incident.
-    looks: u64,
+    snapshots: u64,
     /// Statements cut because their snapshot was too large.
     cut: u64,
     /// Snapshots too large even with cut statements.
@@ -120,12 +120,12 @@ impl Recorder {
             encoder: if buffer.is_some() { encoder } else { encoder.in_long_groups() },
             output,
             buffer,
-            said: None,
+            reported: None,
             events: None,
             is_lost: false,
             synced: clock::monotonic(),
             failed: None,
-            looks: 0,
+            snapshots: 0,
             cut: 0,
             too_large: 0,
         })
@@ -133,7 +133,7 @@ impl Recorder {
 
     /// Written snapshots. Those without data or too large are not counted.
     pub fn snapshots(&self) -> u64 {
-        self.looks
+        self.snapshots
     }
 
     /// Losses of snapshots above the size limit. `None` if all were written in full.
@@ -150,17 +150,17 @@ impl Recorder {
     }
 
     /// Writes a snapshot. After a failure, the next attempt is a minute later; an error is that the reader has closed the pipe.
-    pub fn keep(&mut self, observation: &Observation, tell: &Tell) -> io::Result<()> {
+    pub fn keep(&mut self, observation: &Observation, tell: &Report) -> io::Result<()> {
         self.is_lost = false;
         let kept = self.try_write(tell, |recorder| recorder.write(observation));
-        if let Some(said) = self.said.take() {
+        if let Some(said) = self.reported.take() {
             tell(&said);
         }
         kept
     }
 
     /// Records a lost connection, once per loss.
-    fn lost(&mut self, reason: &str, tell: &Tell) -> io::Result<()> {
+    fn lost(&mut self, reason: &str, tell: &Report) -> io::Result<()> {
         if std::mem::replace(&mut self.is_lost, true) {
             return Ok(());
         }
@@ -171,7 +171,11 @@ impl Recorder {
         })
     }
 
-    fn try_write(&mut self, tell: &Tell, write: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<()> {
+    fn try_write(
+        &mut self,
+        tell: &Report,
+        write: impl FnOnce(&mut Self) -> io::Result<()>,
+    ) -> io::Result<()> {
         if self.failed.is_some_and(|failed| failed.elapsed() < AGAIN) {
             return Ok(());
         }
@@ -214,7 +218,7 @@ impl Recorder {
             id: observation.view.id,
             at: snapshot.taken_at,
             waiting: observation.view.graph.waiting,
-            trouble: Trouble::since(events, from).max(),
+            incident: Incident::since(events, from).max(),
         };
         let record = container::snapshot_record(&moment, &frame).map_err(io::Error::other)?;
         if let Some(buffer) = &mut self.buffer {
@@ -222,7 +226,7 @@ impl Recorder {
             return self.step_buffer(step);
         }
         self.output.write(&record)?;
-        self.looks += 1;
+        self.snapshots += 1;
         Ok(())
     }
 
@@ -237,7 +241,7 @@ impl Recorder {
         });
         self.too_large += u64::from(frame.is_none());
         if is_first {
-            self.said = self.losses();
+            self.reported = self.losses();
         }
         frame
     }
@@ -252,13 +256,13 @@ impl Recorder {
                     self.buffer.iter_mut().for_each(TroubleBuffer::begin_again);
                     return Err(error);
                 }
-                self.said = Some(format!("{critical}: recording to {}", self.output.name()));
+                self.reported = Some(format!("{critical}: recording to {}", self.output.name()));
                 self.write_waiting()?;
             }
         }
         if is_end {
             self.finish()?;
-            self.said = Some(format!(
+            self.reported = Some(format!(
                 "the incident is over: recorded to {}, waiting for the next",
                 self.output.name()
             ));
@@ -307,7 +311,7 @@ impl Recorder {
 
     /// Closes the recording.
     pub fn end(mut self) -> io::Result<()> {
-        if self.looks == 0 && self.too_large > 0 && self.buffer.is_none() {
+        if self.snapshots == 0 && self.too_large > 0 && self.buffer.is_none() {
             self.output.take_back()?;
             let losses = self.losses().unwrap_or_default();
             return Err(io::Error::other(format!("nothing was recorded: {losses}")));

@@ -138,9 +138,9 @@ impl Redaction {
                 *text = before_statement(text);
             }
         };
-        kept.past.deadlocks.cycles.iter_mut().for_each(|cycle| said(&mut cycle.said));
+        kept.past.deadlocks.cycles.iter_mut().for_each(|cycle| said(&mut cycle.texts));
         let broken = kept.past.deadlocks.broken.iter_mut();
-        broken.filter_map(|broken| broken.victims.as_mut()).for_each(|victims| said(&mut victims.said));
+        broken.filter_map(|broken| broken.victims.as_mut()).for_each(|victims| said(&mut victims.texts));
         if kept.events.iter().any(|event| self.takes_from_event(event)) {
             let mut events = Events::default();
             for event in kept.events.iter() {

@@ -61,7 +61,7 @@ fn folder() -> tempfile::TempDir {
 
 fn looked(reply: Reply) -> Arc<PastView> {
     match reply {
-        Reply::Look(answer) => answer.unwrap().unwrap(),
+        Reply::View(answer) => answer.unwrap().unwrap(),
         Reply::Saved(said) => panic!("{said}"),
     }
 }
@@ -87,9 +87,9 @@ fn a_recording_shows_what_was_live() {
         let last = |view: &View| view.events.iter().rev().take(20).cloned().collect::<Vec<_>>();
         assert_eq!(last(&view), last(live));
     }
-    let past = recording.go(150, TimeStep::TroubleBefore).unwrap().unwrap();
-    assert!(past.moments[past.place].trouble.is_some());
-    assert!(recording.go(150, TimeStep::Looks(1)).unwrap().is_none());
+    let past = recording.go(150, TimeStep::IncidentBefore).unwrap().unwrap();
+    assert!(past.moments[past.place].incident.is_some());
+    assert!(recording.go(150, TimeStep::Snapshots(1)).unwrap().is_none());
 }
 
 /// The bytes of a small recording, and the end of each snapshot.
@@ -146,7 +146,7 @@ fn a_file_that_is_damaged_anywhere_is_read_around_it() {
         for place in count - 4..count {
             recording.view(place).unwrap();
         }
-        let _ = recording.go(count as u64, TimeStep::Looks(-5));
+        let _ = recording.go(count as u64, TimeStep::Snapshots(-5));
     }
 }
 
@@ -192,7 +192,7 @@ fn a_folder_gets_a_file_for_each_stretch_and_belongs_to_one() {
     assert!(
         Recorder::open(options.clone()).is_err_and(|error| error.to_string().contains("another process"))
     );
-    let (mut stage, tell): (_, Tell) = (Stage::new(), Box::new(|word| panic!("{word}")));
+    let (mut stage, tell): (_, Report) = (Stage::new(), Box::new(|word| panic!("{word}")));
     for second in 0..4 {
         let look = stage.look(sample::incident(f64::from(second)));
         recorder.keep(&look, &tell).unwrap();
@@ -240,7 +240,7 @@ fn what_grows_is_followed() {
     let look = stage.look(sample::incident(0.0));
     recorder.write(&look).unwrap();
     let recording = Recording::open(&path).unwrap();
-    let mut history = replay::start(recording, TimeStep::Looks(0), true, None).unwrap();
+    let mut history = replay::start(recording, TimeStep::Snapshots(0), true, None).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let first = looked(history.answer().await);
@@ -396,7 +396,7 @@ fn calm(now: f64) -> sample::Builder {
 fn flown(place: Destination, seconds: std::ops::Range<u32>, trouble: &[std::ops::Range<u32>]) -> Vec<String> {
     let around = Around { before: Duration::from_secs(10), after: Duration::from_secs(5) };
     let (sender, told) = std::sync::mpsc::channel();
-    let tell: Tell = Box::new(move |text: &str| sender.send(text.to_owned()).unwrap());
+    let tell: Report = Box::new(move |text: &str| sender.send(text.to_owned()).unwrap());
     let mut stage = Stage::new();
     let mut recorder = Recorder::open(Options { on_trouble: Some(around), ..options(place) }).unwrap();
     for second in seconds {
@@ -552,7 +552,7 @@ fn a_snapshot_that_is_too_large_is_kept_with_shorter_statements() {
     let path = folder.path().join("large.ltr");
     let (mut stage, told) = (Stage::new(), Arc::new(std::sync::Mutex::new(Vec::new())));
     let sink = Arc::clone(&told);
-    let tell: Tell = Box::new(move |word| sink.lock().unwrap().push(word.to_owned()));
+    let tell: Report = Box::new(move |word| sink.lock().unwrap().push(word.to_owned()));
     let mut recorder = Recorder::open(options(Destination::File(path.clone()))).unwrap();
     let large = |second: u32| {
         let mut builder = sample::incident(f64::from(second));

@@ -39,7 +39,7 @@ const STATEMENT: usize = 500;
 const HOLDERS: usize = 5;
 
 /// Snapshots to read for sessions and names.
-const LOOKS: usize = 8;
+const POLLS: usize = 8;
 
 /// Two messages belong to the same wait if their starts differ by at most this many milliseconds.
 const SAME: i64 = 100;
@@ -91,7 +91,7 @@ impl KnownViews {
         let moments = recording.moments().get(places.clone()).unwrap_or_default();
         let most = moments.iter().zip(places.clone()).max_by_key(|(moment, _)| moment.waiting);
         let last = places.len().saturating_sub(1);
-        let mut chosen: Vec<usize> = (0..=LOOKS).map(|at| places.start + last * at / LOOKS).collect();
+        let mut chosen: Vec<usize> = (0..=POLLS).map(|at| places.start + last * at / POLLS).collect();
         chosen.extend(most.map(|(_, place)| place));
         chosen.sort_unstable();
         chosen.dedup();
@@ -277,13 +277,13 @@ impl Gather<'_> {
 
     /// Whether a snapshot was taken during a wait.
     fn seen(&self, begin: Timestamp, end: Timestamp) -> Visibility {
-        let IncidentReport { looks, holes, .. } = self.report;
-        let first = looks.partition_point(|at| *at < begin);
-        if looks.get(first).is_some_and(|at| *at <= end) {
+        let IncidentReport { snapshots, holes, .. } = self.report;
+        let first = snapshots.partition_point(|at| *at < begin);
+        if snapshots.get(first).is_some_and(|at| *at <= end) {
             return Visibility::InLooks;
         }
         let is_hole = holes.iter().any(|hole| hole.from <= begin && end <= hole.to);
-        if is_hole || first == 0 || first == looks.len() { Visibility::Hole } else { Visibility::Between }
+        if is_hole || first == 0 || first == snapshots.len() { Visibility::Hole } else { Visibility::Between }
     }
 
     fn deadlock(&mut self, entry: &LogEntry<'_>, deadlock: &Deadlock<'_>, is_within: bool) {

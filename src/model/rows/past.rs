@@ -65,7 +65,7 @@ pub struct KeptObservation {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Trouble {
+pub enum Incident {
     Action,
     /// The server did not answer for a while after the snapshot.
     NoAnswer,
@@ -74,7 +74,7 @@ pub enum Trouble {
     Deadlock,
 }
 
-impl Trouble {
+impl Incident {
     /// None for an event that is no trouble.
     pub const fn of(kind: EventKind) -> Option<Self> {
         match kind {
@@ -110,17 +110,17 @@ pub struct Moment {
     /// Waiting sessions, each counted once with its parallel workers, and prepared transactions.
     pub waiting: u32,
     /// The worst trouble since the previous snapshot.
-    pub trouble: Option<Trouble>,
+    pub incident: Option<Incident>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeStep {
     /// Number of snapshots forward, or back if negative.
-    Looks(i32),
+    Snapshots(i32),
     /// Number of seconds forward, or back if negative.
     Seconds(i32),
-    NextTrouble,
-    TroubleBefore,
+    NextIncident,
+    IncidentBefore,
     /// The snapshot at this time, or the last one before it.
     Time(Timestamp),
     /// The snapshot that saw an event, by the time when it was seen.

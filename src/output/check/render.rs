@@ -103,7 +103,7 @@ fn headline(report: &CheckReport) -> String {
     let root = report.checks.iter().find(|judged| judged.name == "worst_root" && !judged.about.is_empty());
     match root.filter(|_| is_known && OF_LOCKS.contains(&worst.name)) {
         Some(root) => root.about.clone(),
-        None if !worst.about.is_empty() && (!is_known || is_telling(worst.name)) => worst.about.clone(),
+        None if !worst.about.is_empty() && (!is_known || is_informative(worst.name)) => worst.about.clone(),
         None => sentence(worst, FIRST),
     }
 }
@@ -112,7 +112,7 @@ const OF_LOCKS: [&str; 6] =
     ["waiting", "longest_wait", "worst_root", "root_age", "idle_root", "blocked_seconds"];
 
 /// Whether the text of a check is a sentence about the problem; that of the others only names the object.
-fn is_telling(check: &str) -> bool {
+fn is_informative(check: &str) -> bool {
     let others = ["cycles", "types_unserved", "jobs_lost", "jobs_unserved"];
     OF_LOCKS.contains(&check) || others.contains(&check)
 }

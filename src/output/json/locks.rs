@@ -182,7 +182,7 @@ const EPISODES: usize = 50;
 
 /// `None` with a single snapshot: waiting is measured between two.
 pub(in crate::output) fn blame(blame: &blame::Blame) -> Option<impl Json> {
-    let (since, until) = blame.since.zip(blame.until).filter(|_| blame.looks > 1)?;
+    let (since, until) = blame.since.zip(blame.until).filter(|_| blame.polls > 1)?;
     let total = blame.total(BlamePeriod::All);
     let rows = blame.by(BlameGrouping::Root, BlamePeriod::All);
     let told = rows.iter().filter(|row| !row.keys.is_empty()).count();

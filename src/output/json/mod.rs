@@ -106,10 +106,10 @@ fn document(view: &View, snapshot: &Snapshot) -> JsonObject<impl Fn(&mut Writer)
 }
 
 /// Waiters at the front of each queue whose wait is explained: each explanation scans the whole queue.
-const SAID: usize = 100;
+const LONGEST: usize = 100;
 
 fn backends(view: &View, snapshot: &Snapshot, graph: &WaitGraph) -> impl Iterator<Item = impl Json> {
-    let waiters = graph.queues.iter().flat_map(|queue| queue.waiters.iter().take(SAID));
+    let waiters = graph.queues.iter().flat_map(|queue| queue.waiters.iter().take(LONGEST));
     let mut said: FxHashMap<i32, Vec<String>> =
         waiters.map(|waiter| (waiter.pid, why(view, waiter.party))).collect();
     let rows = readable(&snapshot.backends).iter();

@@ -175,7 +175,7 @@ impl LockOfReport {
         }
         let now = self.now.as_ref()?;
         if let Some(take) =
-            statement.takes.iter().find(|take| now.place(&take.target) == Some(&Resolution::NotLookedFor))
+            statement.takes.iter().find(|take| now.place(&take.target) == Some(&Resolution::NotSearched))
         {
             return Some(words::not_searched(&take.target));
         }

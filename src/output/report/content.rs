@@ -83,8 +83,10 @@ fn headline(report: &IncidentReport, style: Style) -> Vec<String> {
     let logged = report.log.as_ref().and_then(log::LogReport::headline);
     let Some(worst) = ranked(report).into_iter().next() else {
         let seen = if total.waits > 0 { "hardly any session" } else { "no session" };
-        let first =
-            format!("In {} snapshots, {seen} was seen waiting for a lock.", count(report.looks.len() as u64));
+        let first = format!(
+            "In {} snapshots, {seen} was seen waiting for a lock.",
+            count(report.snapshots.len() as u64)
+        );
         return std::iter::once(first)
             .chain(tried(report, style))
             .chain(report.blame.before.words().map(|words| format!("{words}.")))
@@ -174,7 +176,7 @@ fn line(report: &IncidentReport, style: Style) -> Vec<Block> {
     let about = format!(
         "At most {} waited at the same time. {} snapshots, one every {}.",
         count(most.into()),
-        count(report.looks.len() as u64),
+        count(report.snapshots.len() as u64),
         duration(report.refresh)
     );
     let mut blocks = vec![Block::Line, Block::Paragraph(about)];

@@ -26,7 +26,7 @@ pub struct IncidentReport {
     pub server: String,
     pub from: Timestamp,
     pub to: Timestamp,
-    pub looks: Vec<Timestamp>,
+    pub snapshots: Vec<Timestamp>,
     /// Usual seconds between two snapshots.
     pub refresh: f64,
     pub redaction: String,
@@ -257,7 +257,7 @@ pub fn json(report: &IncidentReport) -> Result<String, serde_json::Error> {
         report;
         format = 1,
         target, server, from, to,
-        looks = report.looks.len(),
+        looks = report.snapshots.len(),
         refresh, redaction, program,
         line[] = report.columns.iter().map(|column| object!(
             column;

@@ -27,7 +27,7 @@ pub(super) struct LastResults {
     whole_at: Option<Instant>,
     answers: Vec<Answer>,
     /// Start of the last poll, by locktop's clock.
-    told_at: Option<Instant>,
+    sent_at: Option<Instant>,
     /// This role may not read the sessions, so inactive ones cannot be detected.
     is_blind: bool,
     /// When more rows than the limit for a whole scan arrived, although inactive sessions were left out.
@@ -85,7 +85,7 @@ impl LastResults {
         limits: &PollLimits,
     ) {
         let now = clock::monotonic();
-        let passed = self.told_at.replace(telling.at).map_or(Duration::ZERO, |before| telling.at - before);
+        let passed = self.sent_at.replace(telling.at).map_or(Duration::ZERO, |before| telling.at - before);
         let locks = match locks {
             Ok(locks) => locks,
             Err(error) => {

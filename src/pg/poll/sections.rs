@@ -224,7 +224,7 @@ fn only_prepared(locks: &[Lock]) -> Option<VirtualTransaction> {
 pub(super) struct Scan {
     pub(super) blocking: Result<Blocking, SectionError>,
     /// Whether the known data was sent. If that failed, the next two answers are not from this poll, and report so.
-    pub(super) told: Result<(), SectionError>,
+    pub(super) sent: Result<(), SectionError>,
     pub(super) locks: Result<KnownLocks, SectionError>,
     pub(super) backends: Result<(Vec<Backend>, String), SectionError>,
     pub(super) prepared: Result<PreparedRows, SectionError>,
@@ -249,7 +249,7 @@ impl Scan {
     fn errors(&self) -> impl Iterator<Item = &SectionError> {
         [
             self.blocking.as_ref().err(),
-            self.told.as_ref().err(),
+            self.sent.as_ref().err(),
             self.locks.as_ref().err(),
             self.backends.as_ref().err(),
             self.prepared.as_ref().err(),

@@ -277,7 +277,7 @@ impl Session {
         .await;
         let answers = blocking.as_ref().map_or(&[][..], |blocking| &blocking.answers);
         self.known.learn(&telling, (&locks, answers), &self.limits);
-        Scan { blocking, told, locks, backends, prepared, sources, tick }
+        Scan { blocking, sent: told, locks, backends, prepared, sources, tick }
     }
 
     /// The server's clock; if it could not be read, its last time plus the time passed here.

@@ -185,7 +185,7 @@ fn the_picture_from_the_history_is_the_one_that_was_live() {
     for _ in 0..looks {
         let place = world.below(looks as usize);
         let live = Arc::clone(&world.views[place]);
-        let past = world.store.go(live.id, TimeStep::Looks(0)).unwrap().unwrap();
+        let past = world.store.go(live.id, TimeStep::Snapshots(0)).unwrap().unwrap();
         for _ in 0..each {
             let at = if is_long { compared } else { world.below(SCREENS.len()) };
             let (size, keys) = (SIZES[compared % SIZES.len()], SCREENS[at % SCREENS.len()]);
@@ -222,7 +222,7 @@ fn past(width: u16, height: u16) -> (World, Stage) {
     stage.app.settings.history = true;
     stage.app.update(Message::View(TargetId(0), Arc::clone(world.views.last().unwrap())));
     let newest = world.views.last().unwrap().id;
-    let answer = world.store.go(newest, TimeStep::Looks(-120)).unwrap();
+    let answer = world.store.go(newest, TimeStep::Snapshots(-120)).unwrap();
     stage.app.update(Message::Past(Ok(answer)));
     (world, stage)
 }

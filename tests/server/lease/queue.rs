@@ -129,7 +129,7 @@ async fn a_release_notifies_only_if_a_session_waits() {
         let mut heard = async |mark: &str| {
             session.ask(&format!("SELECT pg_notify('locktop_lease_{key}', '{mark}')")).await;
             let mut number = 0;
-            while let Some(Received::Said(said)) = listener.notifications.recv().await {
+            while let Some(Received::Notified(said)) = listener.notifications.recv().await {
                 if said.payload == mark {
                     return number;
                 }

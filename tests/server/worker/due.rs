@@ -146,7 +146,7 @@ async fn a_session_tells_others_that_nothing_is_left() {
         two.notify_due(TASKS).await.unwrap();
         assert_eq!(two.news().await, News::Due(TASKS));
         two.next_due_notifying(TASKS, Some(pause)).await.unwrap();
-        assert_eq!(two.news().await, News::Told(TASKS), "it hears itself, in order");
+        assert_eq!(two.news().await, News::Notified(TASKS), "it hears itself, in order");
     }
 }
 

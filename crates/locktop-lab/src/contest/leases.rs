@@ -33,7 +33,7 @@ const LEASES: i32 = 4;
 const TERM: u64 = 1_000;
 const SHOWN_TERM: u64 = 15_000;
 /// How often the holders are notified whether a question is open.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL: Duration = Duration::from_millis(100);
 
 /// One row for each term. `ends` is when it ended, or will end unless it is renewed.
 fn tables(environment: &Environment) -> String {
@@ -107,10 +107,10 @@ async fn print_result(info: ConnInfo, question: OpenQuestion) {
                     break;
                 }
                 told = is_open;
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL).await;
             }
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL).await;
     }
 }
 

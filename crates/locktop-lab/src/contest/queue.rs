@@ -231,7 +231,7 @@ fn failed(error: tokio_postgres::Error) -> WorkError {
     WorkError::Failed(format!("the witness could not write: {error}"))
 }
 
-const LOOK: Duration = Duration::from_millis(500);
+const PAUSE: Duration = Duration::from_millis(500);
 const DEEP: i64 = 40;
 /// Milliseconds that an item takes: the minimum, and the most that is added to it.
 const WORK: (u64, u64) = (30, 500);
@@ -278,7 +278,7 @@ async fn produce(environment: Environment, added: Arc<AtomicU64>, mut quit: watc
 }
 
 async fn rest(quit: &mut watch::Receiver<bool>) {
-    let _ = tokio::time::timeout(LOOK, quit.wait_for(|quit| *quit)).await;
+    let _ = tokio::time::timeout(PAUSE, quit.wait_for(|quit| *quit)).await;
 }
 
 async fn fill(

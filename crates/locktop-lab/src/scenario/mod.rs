@@ -109,7 +109,7 @@ fn reason(error: &tokio_postgres::Error) -> String {
 }
 
 /// Interval between two checks whether any session still waits, and how long the scenario then remains.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL: Duration = Duration::from_millis(500);
 const SETTLE: Duration = Duration::from_secs(3);
 const WAITS: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pid = ANY($1))";
 
@@ -228,7 +228,7 @@ impl Running {
         let waiters: Vec<i32> = self.facts.waits.iter().map(|wait| wait.waiter).collect();
         // An error means that the server is lost: then the scenario lasts for its full time.
         while self.scratch.ask(WAITS, &waiters).await.unwrap_or(true) {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL).await;
         }
         tokio::time::sleep(SETTLE).await;
     }

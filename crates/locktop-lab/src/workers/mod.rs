@@ -66,7 +66,7 @@ impl OpenQuestion {
     }
 }
 
-const LOOK: Duration = Duration::from_millis(200);
+const RETRY: Duration = Duration::from_millis(200);
 /// Work of minutes takes seconds here, so the heartbeat is shorter than usual, too.
 const HEARTBEAT: Duration = Duration::from_millis(300);
 
@@ -126,7 +126,7 @@ pub(crate) async fn witnessed<T, E: Display>(
 ) -> Result<(), String> {
     let lost = async {
         while !witness.is_closed() {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(RETRY).await;
         }
     };
     tokio::select! {

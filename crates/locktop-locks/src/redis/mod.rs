@@ -61,7 +61,7 @@ pub enum Reply {
     /// This command was refused, in a pipeline in which others may have been answered.
     Refused(String),
     /// An answer that the commands used here never give.
-    Strange,
+    UnexpectedReply,
 }
 
 impl Reply {
@@ -97,7 +97,7 @@ impl Reply {
                 pairs.into_iter().flat_map(|(key, value)| [Self::of(key), Self::of(value)]).collect(),
             ),
             Value::ServerError(error) => Self::Refused(RedisError::from(error).to_string()),
-            _ => Self::Strange,
+            _ => Self::UnexpectedReply,
         }
     }
 }
@@ -149,7 +149,7 @@ pub enum RedisFault {
     },
     /// The server's answer is not one that Redis gives.
     #[error("{server}: {command} got an unexpected answer; is this a Redis server?")]
-    Strange {
+    UnexpectedReply {
         /// The server that answered.
         server: RedisUrl,
         /// The name of the command that was sent.
@@ -161,7 +161,7 @@ impl RedisFault {
     /// Whether the connection can still be used.
     #[must_use]
     pub const fn leaves_the_connection(&self) -> bool {
-        matches!(self, Self::Answer { .. } | Self::Strange { .. })
+        matches!(self, Self::Answer { .. } | Self::UnexpectedReply { .. })
     }
 }
 
@@ -303,7 +303,7 @@ impl Connection {
     /// The error for an answer that Redis does not give.
     #[must_use]
     pub fn unexpected(&self, command: &'static str) -> RedisFault {
-        RedisFault::Strange { server: self.server.clone(), command }
+        RedisFault::UnexpectedReply { server: self.server.clone(), command }
     }
 
     fn fault(&self, error: &RedisError, command: &'static str) -> RedisFault {

@@ -17,7 +17,7 @@ pub struct Released {
     /// Servers that had the value and have deleted it.
     pub freed: u32,
     /// Servers that no longer had it.
-    pub gone: u32,
+    pub missing: u32,
     /// Servers that did not answer: there it expires with its term.
     pub unknown: u32,
 }
@@ -26,7 +26,7 @@ impl Released {
     /// Whether a majority still had it: the lock was held to the end.
     #[must_use]
     pub fn was_held(self) -> bool {
-        self.freed >= quorum(self.freed + self.gone + self.unknown)
+        self.freed >= quorum(self.freed + self.missing + self.unknown)
     }
 }
 
@@ -89,7 +89,7 @@ impl Guard {
         let Self { watchdog, armed } = self;
         drop(watchdog);
         let votes = armed.release(true).await;
-        Released { freed: votes.yes, gone: votes.no, unknown: count(votes.unknown.len()) }
+        Released { freed: votes.yes, missing: votes.no, unknown: count(votes.unknown.len()) }
     }
 
     /// Stops the renewals and leaves the key to the end of its term: no other client gets the lock before.
@@ -115,7 +115,7 @@ enum Outcome {
     /// Nothing is known; it may be tried again.
     Unclear,
     /// No majority can still have it.
-    Gone(Lost),
+    Lost(Lost),
 }
 
 /// Renews at a third of the term, and earlier after a failed renewal, until the lock is lost.
@@ -141,7 +141,7 @@ async fn renew(claim: Arc<Claim>, term: Duration, taken: Duration, held: Term) {
                 held.change(|held| held.renewed(until, now));
             }
             Outcome::Unclear => next = now + term / 20,
-            Outcome::Gone(lost) => held.change(|held| held.lose(lost)),
+            Outcome::Lost(lost) => held.change(|held| held.lose(lost)),
         }
     }
 }
@@ -165,7 +165,7 @@ fn outcome(votes: &Votes, servers: u32, term: Duration, started: Duration, now: 
         return left.map_or(Outcome::Unclear, |left| Outcome::Renewed(now + left));
     }
     if servers.saturating_sub(votes.no) < quorum {
-        return Outcome::Gone(Lost::Gone { gone: votes.no, servers });
+        return Outcome::Lost(Lost::Gone { gone: votes.no, servers });
     }
     Outcome::Unclear
 }
@@ -274,6 +274,6 @@ mod tests {
         assert_eq!(after(3, 0, 2, 9_898), Outcome::Unclear);
         assert_eq!(after(2, 2, 1, 0), Outcome::Unclear);
         assert_eq!(after(0, 0, 5, 0), Outcome::Unclear);
-        assert_eq!(after(2, 3, 0, 0), Outcome::Gone(Lost::Gone { gone: 3, servers: 5 }));
+        assert_eq!(after(2, 3, 0, 0), Outcome::Lost(Lost::Gone { gone: 3, servers: 5 }));
     }
 }

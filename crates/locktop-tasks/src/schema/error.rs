@@ -118,7 +118,7 @@ pub(super) enum SchemaNeed {
     /// Install the schema in a database, or upgrade it.
     Install,
     /// Read the version, and whether it is complete.
-    Look,
+    Read,
     /// Actions that only the owner may take, such as dropping it or removing old rows.
     Own,
 }
@@ -172,7 +172,7 @@ impl Situation {
                 let owner = escape_identifier(owner);
                 format!("it belongs to {owner}: connect as that role, or GRANT {owner} TO {role}")
             }
-            (SchemaNeed::Look | SchemaNeed::Own, _) => format!(
+            (SchemaNeed::Read | SchemaNeed::Own, _) => format!(
                 "GRANT USAGE ON SCHEMA {name} TO {role}; \
                  GRANT SELECT ON {name}.locktop_schema, {name}.locktop_objects TO {role}"
             ),
@@ -203,6 +203,6 @@ mod tests {
         let look = format!(
             "GRANT USAGE ON SCHEMA \"a b\" TO {role}; GRANT SELECT ON \"a b\".locktop_schema, \"a b\".locktop_objects TO {role}"
         );
-        assert_eq!(of(Some("app"), SchemaNeed::Look), look);
+        assert_eq!(of(Some("app"), SchemaNeed::Read), look);
     }
 }

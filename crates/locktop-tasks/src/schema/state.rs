@@ -84,7 +84,7 @@ pub async fn state(
         read(&transaction, &place).await
     };
     let found = reading.await;
-    explained(client, &place.name, SchemaNeed::Look, found).await
+    explained(client, &place.name, SchemaNeed::Read, found).await
 }
 
 /// Reads the state, in a transaction with [`script::SETTINGS`].

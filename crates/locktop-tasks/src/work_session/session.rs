@@ -185,7 +185,7 @@ impl WorkSession {
         let pause = pause.map(|pause| pause.as_secs_f64());
         let arguments: [&(dyn ToSql + Sync); 4] =
             [&self.schema.as_str(), &pause, &self.types.names(), &self.types.key()];
-        seconds(&self.ask(&self.statements.of(source).next_due_telling, &arguments).await?, 0)
+        seconds(&self.ask(&self.statements.of(source).next_due_notifying, &arguments).await?, 0)
     }
 
     /// Notifies all workers of the schema that there may be work to take.
@@ -244,7 +244,7 @@ impl WorkSession {
 
     fn read(&self, heard: &Received) -> Option<News> {
         match heard {
-            Received::Said(said) => {
+            Received::Notified(said) => {
                 let (schema, own) = (self.schema.as_str(), said.pid == self.pid);
                 News::read(&said.channel, &said.payload, schema, &self.types, own)
             }

@@ -108,7 +108,7 @@ impl Source {
             give_back: client.prepare_typed(&give_back, of_job).await?,
             heartbeat: client.prepare(&heartbeat).await?,
             next_due: client.prepare(&self.due(schema, "$1")).await?,
-            next_due_telling: client.prepare(&self.due_notifying(schema)).await?,
+            next_due_notifying: client.prepare(&self.due_notifying(schema)).await?,
         })
     }
 }
@@ -124,7 +124,7 @@ pub(super) struct SourceStatements {
     /// Parameter: the worker. Returns the IDs of its jobs, with the attempt if the ID alone is not enough.
     pub(super) heartbeat: Statement,
     pub(super) next_due: Statement,
-    pub(super) next_due_telling: Statement,
+    pub(super) next_due_notifying: Statement,
 }
 
 #[derive(Debug)]
@@ -191,7 +191,7 @@ pub enum News {
     /// Another worker found nothing left to take, with the time until the next poll; `None` if nothing is planned.
     Quiet(Source, Option<Duration>),
     /// The same notification from this session, at its place among those of other sessions.
-    Told(Source),
+    Notified(Source),
 }
 
 impl News {
@@ -214,7 +214,7 @@ impl News {
             "-" => None,
             seconds => Some(Duration::try_from_secs_f64(seconds.parse().ok()?).ok()?),
         };
-        Some(if own { Self::Told(source) } else { Self::Quiet(source, told) })
+        Some(if own { Self::Notified(source) } else { Self::Quiet(source, told) })
     }
 
     /// The most that a notification on this channel can mean.
@@ -226,7 +226,7 @@ impl News {
     #[must_use]
     pub fn source(self) -> Source {
         match self {
-            Self::Due(source) | Self::Quiet(source, _) | Self::Told(source) => source,
+            Self::Due(source) | Self::Quiet(source, _) | Self::Notified(source) => source,
         }
     }
 }

@@ -142,7 +142,7 @@ impl<W: Work> Connected<'_, W> {
     fn notified_during_poll(&mut self, source: Source, heard: Vec<News>) {
         let news = heard.contains(&News::Due(source));
         for news in heard {
-            if news.source() != source || news == News::Told(source) {
+            if news.source() != source || news == News::Notified(source) {
                 self.handle(news);
             }
         }
@@ -158,7 +158,7 @@ impl<W: Work> Connected<'_, W> {
             match news {
                 News::Due(_) => idle.notified(now),
                 News::Quiet(_, due) => idle.quiet(now, due),
-                News::Told(_) => idle.notified_others(),
+                News::Notified(_) => idle.notified_others(),
             }
         }
     }

@@ -24,14 +24,14 @@ pub(super) struct Purges {
     /// Removed rows that are not reported yet, per log.
     removed: [i64; Log::ALL.len()],
     /// Whether the missing privilege was reported.
-    told: bool,
+    is_reported: bool,
 }
 
 impl Purges {
     /// At a random time, so that workers that start together do not purge together.
     pub(super) fn new(every: Option<Duration>, now: Instant) -> Self {
         let at = every.map(|every| now + part_of(every));
-        Self { every, at, removed: [0; Log::ALL.len()], told: false }
+        Self { every, at, removed: [0; Log::ALL.len()], is_reported: false }
     }
 
     pub(super) fn done(&mut self, now: Instant, has_more: bool) {
@@ -56,8 +56,8 @@ impl Purges {
         }
         // Only the owner may trim the audit log.
         let kept = logs.iter().find(|step| !step.may && step.log != Log::Audit);
-        if let Some(step) = kept.filter(|_| !self.told) {
-            self.told = true;
+        if let Some(step) = kept.filter(|_| !self.is_reported) {
+            self.is_reported = true;
             let schema = options.schema.clone();
             options.report.send(&Event::NotPurged { log: step.log, schema });
         }

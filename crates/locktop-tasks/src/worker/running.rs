@@ -26,7 +26,7 @@ pub(super) struct RunningJobs<W> {
 #[derive(Debug)]
 struct RunningJob {
     job: Job,
-    teller: StopSender,
+    stop_sender: StopSender,
     began: Instant,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Done {
     pub(super) job: Job,
     pub(super) outcome: Result<(), WorkError>,
     /// Why the worker told it to stop, if it did.
-    pub(super) told: Option<StopReason>,
+    pub(super) stop_reason: Option<StopReason>,
     pub(super) took: Duration,
 }
 
@@ -60,7 +60,7 @@ impl<W: Work> RunningJobs<W> {
     /// Whether work that was told to stop, and no longer belongs to this session, is still running. Its task may be due,
     /// and must not run twice at the same time.
     pub(super) fn is_losing(&self) -> bool {
-        self.running.values().any(|running| running.teller.reason() == Some(StopReason::NotOurs))
+        self.running.values().any(|running| running.stop_sender.reason() == Some(StopReason::NotOurs))
     }
 
     pub(super) fn start(&mut self, job: Job, hold: &LockConfirmation) {
@@ -79,7 +79,7 @@ impl<W: Work> RunningJobs<W> {
                 reason = over => Err(WorkError::Stopped(reason)),
             }
         });
-        self.running.insert(task.id(), RunningJob { job, teller, began: clock::monotonic() });
+        self.running.insert(task.id(), RunningJob { job, stop_sender: teller, began: clock::monotonic() });
     }
 
     /// The next job that ends; pending while nothing runs.
@@ -90,8 +90,8 @@ impl<W: Work> RunningJobs<W> {
                 Ok(done) => done,
                 Err(error) => (error.id(), Err(WorkError::Failed(panicked(error)))),
             };
-            if let Some(RunningJob { job, teller, began }) = self.running.remove(&id) {
-                return Done { job, outcome, told: teller.reason(), took: began.elapsed() };
+            if let Some(RunningJob { job, stop_sender: teller, began }) = self.running.remove(&id) {
+                return Done { job, outcome, stop_reason: teller.reason(), took: began.elapsed() };
             }
         }
     }
@@ -115,7 +115,7 @@ impl<W: Work> RunningJobs<W> {
     }
 
     fn request_stop(&self, running: &RunningJob, reason: StopReason) {
-        if running.teller.request(reason.clone()) {
+        if running.stop_sender.request(reason.clone()) {
             let took = running.began.elapsed();
             self.report.send_of(&running.job, JobEvent::Stopped { took, reason });
         }

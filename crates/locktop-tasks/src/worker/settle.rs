@@ -10,7 +10,7 @@ use locktop_base::clock;
 impl<W: Work> Connected<'_, W> {
     pub(super) async fn done(&mut self, done: Done) -> Result<(), SessionError> {
         self.pollers.freed(clock::monotonic());
-        let finish = match (done.told, done.outcome) {
+        let finish = match (done.stop_reason, done.outcome) {
             (Some(StopReason::NotOurs | StopReason::ConnectionLost(_)), _) => {
                 self.summary.stopped += 1;
                 self.untidy = true;

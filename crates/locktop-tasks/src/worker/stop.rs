@@ -87,14 +87,14 @@ impl StopSender {
 /// Shows the work whether it may continue. All clones show the same.
 #[derive(Debug, Clone)]
 pub struct Stop {
-    told: watch::Receiver<Option<StopReason>>,
+    requested: watch::Receiver<Option<StopReason>>,
     confirmed: watch::Receiver<Confirmed>,
 }
 
 impl Stop {
     pub(super) fn new(hold: &LockConfirmation) -> (StopSender, Self) {
         let (teller, told) = watch::channel(None);
-        (StopSender(teller), Self { told, confirmed: hold.0.subscribe() })
+        (StopSender(teller), Self { requested: told, confirmed: hold.0.subscribe() })
     }
 
     /// Never requests a stop, for work that is run by other means.
@@ -102,18 +102,18 @@ impl Stop {
     pub fn never() -> Self {
         // Without their senders both keep their values, and `stopped` never returns.
         let confirmed = watch::channel(Confirmed { at: None, lasts: Duration::ZERO }).1;
-        Self { told: watch::channel(None).1, confirmed }
+        Self { requested: watch::channel(None).1, confirmed }
     }
 
     /// The reason to stop now; `None` while the work need not stop.
     #[must_use]
     pub fn reason(&self) -> Option<StopReason> {
-        self.told.borrow().clone()
+        self.requested.borrow().clone()
     }
 
     /// Returns the reason as soon as the work has to stop.
     pub async fn stopped(&self) -> StopReason {
-        let mut told = self.told.clone();
+        let mut told = self.requested.clone();
         match told.wait_for(Option::is_some).await.map(|told| told.clone()) {
             Ok(Some(reason)) => reason,
             // The worker no longer exists. It ends all its work first, so this is not reached inside a worker.
@@ -127,7 +127,7 @@ impl Stop {
     pub fn may_go_on(&self) -> bool {
         // In this order: a heartbeat signals lost jobs before it confirms the rest.
         let confirmed = self.confirmed.borrow().is_good();
-        confirmed && self.told.borrow().is_none()
+        confirmed && self.requested.borrow().is_none()
     }
 
     /// Returns as soon as the work may continue, in most cases at once.

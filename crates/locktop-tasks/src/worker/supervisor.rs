@@ -27,7 +27,7 @@ pub(super) struct Supervisor<W> {
     summary: Summary,
     backoff: Backoff,
     /// The last reported state of the connection, to report it once.
-    said: String,
+    reported: String,
 }
 
 impl<W: Work> Supervisor<W> {
@@ -39,7 +39,7 @@ impl<W: Work> Supervisor<W> {
             quit,
             summary: Summary::default(),
             backoff: Backoff::default(),
-            said: String::new(),
+            reported: String::new(),
         }
     }
 
@@ -48,7 +48,7 @@ impl<W: Work> Supervisor<W> {
         while let Some(session) = next {
             let types = self.options.types.clone();
             self.options.report.send(&Event::Connected { pid: session.pid(), types });
-            self.said.clear();
+            self.reported.clear();
             let began = clock::monotonic();
             let end = work_loop::work(
                 &self.options,
@@ -119,9 +119,9 @@ impl<W: Work> Supervisor<W> {
 
     async fn wait(&mut self, error: &OpenError, pause: Duration) {
         let reason = error.to_string();
-        if reason != self.said {
+        if reason != self.reported {
             self.options.report.send(&Event::Waiting(reason.clone()));
-            self.said = reason;
+            self.reported = reason;
         }
         self.pause(pause).await;
     }

@@ -131,7 +131,7 @@ pub struct Notification {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Received {
     /// One notification, in the order of arrival.
-    Said(Notification),
+    Notified(Notification),
     /// More notifications arrived on this channel than are kept, after those received before and in addition to later ones.
     More(String),
 }
@@ -152,7 +152,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    said: VecDeque<Notification>,
+    notifications: VecDeque<Notification>,
     more: BTreeSet<String>,
     over: bool,
 }
@@ -175,8 +175,8 @@ impl NotificationSender {
             return;
         }
         let mut waiting = self.0.waiting();
-        if waiting.said.iter().filter(|other| other.channel == said.channel).count() < WAITING {
-            waiting.said.push_back(said);
+        if waiting.notifications.iter().filter(|other| other.channel == said.channel).count() < WAITING {
+            waiting.notifications.push_back(said);
         } else {
             waiting.more.insert(said.channel);
         }
@@ -196,7 +196,7 @@ impl Notifications {
     /// The next item, if there is one.
     pub fn try_recv(&mut self) -> Option<Received> {
         let mut waiting = self.0.waiting();
-        let said = waiting.said.pop_front().map(Received::Said);
+        let said = waiting.notifications.pop_front().map(Received::Notified);
         said.or_else(|| waiting.more.pop_first().map(Received::More))
     }
 
@@ -233,9 +233,9 @@ mod tests {
         ears.deliver(said("quiet", 0));
         drop(ears);
         for number in 0..WAITING {
-            assert_eq!(reader.recv().await, Some(Received::Said(said("loud", number))));
+            assert_eq!(reader.recv().await, Some(Received::Notified(said("loud", number))));
         }
-        assert_eq!(reader.recv().await, Some(Received::Said(said("quiet", 0))));
+        assert_eq!(reader.recv().await, Some(Received::Notified(said("quiet", 0))));
         assert_eq!(reader.recv().await, Some(Received::More("loud".to_owned())));
         assert_eq!(reader.recv().await, None);
         assert_eq!(reader.recv().await, None);
@@ -250,7 +250,7 @@ mod tests {
         ears.deliver(said("a", 1));
         tokio::task::yield_now().await;
         drop(ears);
-        assert_eq!(reads.await.unwrap(), (Some(Received::Said(said("a", 1))), None));
+        assert_eq!(reads.await.unwrap(), (Some(Received::Notified(said("a", 1))), None));
     }
 
     #[test]
@@ -258,6 +258,6 @@ mod tests {
         let (ears, reader) = pair();
         drop(reader);
         ears.deliver(said("a", 1));
-        assert!(ears.0.waiting().said.is_empty());
+        assert!(ears.0.waiting().notifications.is_empty());
     }
 }

@@ -17,7 +17,7 @@ pub(super) struct AboveInput<'a> {
 
 /// The parties above those that stay blocked.
 pub(super) struct Above<'a> {
-    pub(super) ground: AboveInput<'a>,
+    pub(super) input: AboveInput<'a>,
     pub(super) parties: &'a FxHashSet<Party>,
     pub(super) ended: &'a [usize],
 }
@@ -43,7 +43,7 @@ impl Awaited {
 impl Above<'_> {
     /// With `may`, possible waits count too.
     pub(super) fn of(&self, groups: &[usize], released: &[bool], may: bool) -> Awaited {
-        let AboveInput { index, net, lists, .. } = self.ground;
+        let AboveInput { index, net, lists, .. } = self.input;
         let mut seen: FxHashSet<usize> = groups.iter().copied().collect();
         let mut todo: Vec<usize> = groups.to_vec();
         let (mut found, mut awaited) = (FxHashSet::default(), Awaited::default());
@@ -68,7 +68,7 @@ impl Above<'_> {
                 awaited.others |= reach(*next, &mut todo);
             }
             let Some(list) = lists.of(node).filter(|_| node < index.len()) else { continue };
-            for next in if may { in_queue(self.ground, node, &mut queues) } else { Vec::new() } {
+            for next in if may { in_queue(self.input, node, &mut queues) } else { Vec::new() } {
                 awaited.others |= reach(next, &mut todo);
             }
             awaited.standby |= list.standby;

@@ -72,11 +72,11 @@ impl<'a> EndedGroups<'a> {
 ///
 /// It does not matter whether the groups end together or in which order: a waiter that is passed over blocks only
 /// waiters that conflict with it.
-pub(super) fn freed(queues: &[Queue], index: &Index, gone: EndedGroups<'_>) -> Vec<usize> {
+pub(super) fn freed(queues: &[Queue], index: &Index, ended: EndedGroups<'_>) -> Vec<usize> {
     let mut woken = Vec::new();
-    for number in gone.touches(queues, index) {
+    for number in ended.touches(queues, index) {
         if let (Some(queue), Some(members)) = (queues.get(number), index.members(number)) {
-            Wakeup::new(index, (number, queue), members, gone).run(queue, &mut woken);
+            Wakeup::new(index, (number, queue), members, ended).run(queue, &mut woken);
         }
     }
     let mut seen = FxHashSet::default();
@@ -93,7 +93,7 @@ struct Wakeup<'a> {
     members: &'a Members,
     gone: EndedGroups<'a>,
     /// Number of ended groups that blocked requests for each mode.
-    gone_stops: PerMode<u32>,
+    ended_stops: PerMode<u32>,
     /// The requests that the groups just granted block, by group and counted.
     granted: FxHashMap<usize, LockModes>,
     granted_stop: PerMode<u32>,
@@ -111,7 +111,7 @@ impl<'a> Wakeup<'a> {
             gone_stops.count(&mut LockModes::default(), stopped_by(index.held(*group, number)));
         }
         let (granted, granted_stop) = (FxHashMap::default(), PerMode::default());
-        Self { index, number, members, gone, gone_stops, granted, granted_stop }
+        Self { index, number, members, gone, ended_stops: gone_stops, granted, granted_stop }
     }
 
     fn run(mut self, queue: &Queue, woken: &mut Vec<usize>) {
@@ -135,7 +135,7 @@ impl<'a> Wakeup<'a> {
     /// Whether no other group holds a conflicting lock.
     fn is_clear(&self, group: usize, mode: LockMode) -> bool {
         let mode_itself = LockModes::of(mode);
-        let mut stopping = self.members.stopping.get(mode).saturating_sub(self.gone_stops.get(mode));
+        let mut stopping = self.members.stopping.get(mode).saturating_sub(self.ended_stops.get(mode));
         if stopping > 0 {
             stopping -= u32::from(mode.conflicts_with(self.index.held(group, self.number)));
         }

@@ -13,9 +13,9 @@ use super::release::{End, release};
 ///
 /// Roots that block the same requests for the same locks (500 sharers of one lock) have the same numbers, which are
 /// computed once, unless a list of next waits makes a difference.
-pub(super) fn roots(ground: AboveInput<'_>, blockers: &[u32]) -> Vec<Root> {
-    let AboveInput { net, lists, .. } = ground;
-    let mut walk = Walk { ground, search: Search::new(net.backward.len()), room: ROOM };
+pub(super) fn roots(input: AboveInput<'_>, blockers: &[u32]) -> Vec<Root> {
+    let AboveInput { net, lists, .. } = input;
+    let mut walk = Walk { ground: input, search: Search::new(net.backward.len()), room: ROOM };
     let mut known: FxHashMap<&[usize], Root> = FxHashMap::default();
     let mut roots = Vec::new();
     for (group, _) in blockers.iter().enumerate().filter(|(_, blockers)| **blockers == 0) {
@@ -24,7 +24,7 @@ pub(super) fn roots(ground: AboveInput<'_>, blockers: &[u32]) -> Vec<Root> {
             continue;
         }
         let root = match known.get(stops) {
-            Some(root) => Root { party: ground.index.party(group), ..root.clone() },
+            Some(root) => Root { party: input.index.party(group), ..root.clone() },
             None => walk.ending(group),
         };
         if root.blocked > 0 {

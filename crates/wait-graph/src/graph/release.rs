@@ -56,8 +56,8 @@ impl Release {
 }
 
 /// `parties` end; `ended` has the index numbers of those that are in the index, ascending.
-pub(super) fn release(ground: AboveInput<'_>, parties: &[Party], ended: &[usize], end: End) -> Release {
-    let AboveInput { queues, index, net, lists } = ground;
+pub(super) fn release(input: AboveInput<'_>, parties: &[Party], ended: &[usize], end: End) -> Release {
+    let AboveInput { queues, index, net, lists } = input;
     let mut behind = Search::new(net.backward.len()).beyond(ended, &net.backward, index.len());
     if behind.is_empty() {
         return Release::default();
@@ -71,9 +71,9 @@ pub(super) fn release(ground: AboveInput<'_>, parties: &[Party], ended: &[usize]
         End::Statement => Stays::All,
     };
     let parties: FxHashSet<Party> = parties.iter().copied().collect();
-    let sure = Fixpoint::new(ground, &parties, ended, stays, false).run();
+    let sure = Fixpoint::new(input, &parties, ended, stays, false).run();
     let differs = end != End::Session || !lists.is_empty();
-    let hope = differs.then(|| Fixpoint::new(ground, &parties, ended, Stays::Nothing, true).run());
+    let hope = differs.then(|| Fixpoint::new(input, &parties, ended, Stays::Nothing, true).run());
     let is = |set: &[bool], group: usize| set.get(group).copied().unwrap_or_default();
     let hoped = hope.as_ref().unwrap_or(&sure);
     let direct = freed(queues, index, EndedGroups { groups: ended, stays });
@@ -96,13 +96,13 @@ pub(super) fn release(ground: AboveInput<'_>, parties: &[Party], ended: &[usize]
             (false, false) => still.push(group),
         }
     }
-    let above = Above { ground, parties: &parties, ended };
+    let above = Above { input, parties: &parties, ended };
     let certain = above.of(&still, hoped, false);
     let perhaps = above.of(&unsure, &sure, true);
     let awaits_standby = ended.iter().any(|group| lists.awaits_standby(*group));
     // If they may wait only for each other, one of them continues first, and the others after it.
     let is_closed = end == End::Session && perhaps.is_nothing() && !awaits_standby;
-    if is_closed && !unsure.is_empty() && !has_cycle(ground, &unsure) {
+    if is_closed && !unsure.is_empty() && !has_cycle(input, &unsure) {
         in_turn.append(&mut unsure);
         in_turn.sort_unstable_by_key(|group| index.age(*group));
     }

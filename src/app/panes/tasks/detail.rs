@@ -104,7 +104,7 @@ fn running(context: &Context<'_>, row: &TaskRow, execution: &Execution) -> Vec<L
 }
 
 /// The holder of the plain number of a task that does not run: it may be any session, for any reason.
-fn stranger(context: &Context<'_>, row: &TaskRow, tag: &LockTag) -> Option<String> {
+fn other_holder(context: &Context<'_>, row: &TaskRow, tag: &LockTag) -> Option<String> {
     if row.execution.is_some() {
         return None;
     }
@@ -127,7 +127,7 @@ fn key(context: &Context<'_>, row: &TaskRow) -> Vec<Line> {
         lines.push(field("key", kind, Tone::Plain));
     }
     let holder = match (row.held, row.holder) {
-        (false, _) => match stranger(context, row, &tag) {
+        (false, _) => match other_holder(context, row, &tag) {
             Some(who) => format!("{who}, but no execution of this task is running"),
             None => "no session".to_owned(),
         },

@@ -27,7 +27,7 @@ pub(super) enum Cause {
     Root(Party),
     Circle,
     /// No holder blocks: the lock is about to be granted.
-    Nobody,
+    Unknown,
 }
 
 /// For each waiting party the causes, each with the queue at which the chain begins.
@@ -56,7 +56,7 @@ pub(super) fn causes(graph: &WaitGraph) -> Vec<(Party, Vec<(Cause, usize)>)> {
             // A cycle is one episode, by the lock of its longest wait.
             causes.push(match (top.cycle, top.waits) {
                 (Some(_), Some((first, _))) => (Cause::Circle, first),
-                _ => (Cause::Nobody, queue),
+                _ => (Cause::Unknown, queue),
             });
         }
     }
@@ -93,7 +93,7 @@ pub(super) fn who(
             None => format!("prepared {xact}"),
         },
         Cause::Circle => CIRCLE.to_owned(),
-        Cause::Nobody => "no blocker found".to_owned(),
+        Cause::Unknown => "no blocker found".to_owned(),
     }
 }
 
@@ -108,7 +108,7 @@ pub(super) fn key(view: SnapshotView<'_>, cause: Cause, queue: &Queue) -> BlameK
         Cause::Circle => {
             return BlameKey { doing: CIRCLE.into(), lock: Text::clone(&lock), ..circle(view, queue) };
         }
-        Cause::Nobody => return doing("no blocker found"),
+        Cause::Unknown => return doing("no blocker found"),
         Cause::Root(Party::Prepared(xact)) => {
             let prepared = index.prepared(snapshot, xact);
             let text = |text: Option<&Text>| text.map(|text| harmless(text)).unwrap_or_default();

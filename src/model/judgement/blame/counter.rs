@@ -60,7 +60,7 @@ pub struct Counter {
     refresh: f64,
     last: Option<Timestamp>,
     is_gap: bool,
-    looks: u64,
+    polls: u64,
     next: u64,
     open: FxHashMap<RootIdentity, OpenEpisode>,
     waits: FxHashMap<Party, CostedWait>,
@@ -74,7 +74,7 @@ impl Default for Counter {
             refresh: 1.0,
             last: None,
             is_gap: false,
-            looks: 0,
+            polls: 0,
             next: 1,
             open: FxHashMap::default(),
             waits: FxHashMap::default(),
@@ -103,7 +103,7 @@ impl Counter {
         for open in
             self.open.values_mut().filter(|open| behind.iter().any(|share| share.episode == open.number))
         {
-            open.note = Some((harmless(words), self.looks));
+            open.note = Some((harmless(words), self.polls));
         }
         self.acted.push((session, harmless(words)));
     }
@@ -113,7 +113,7 @@ impl Counter {
         if !snapshot.locks.is_known() {
             return None;
         }
-        self.looks += 1;
+        self.polls += 1;
         let at = snapshot.locks.taken_at.unwrap_or(snapshot.taken_at);
         let passed = self.last.map_or(0.0, |last| (at - last).as_seconds_f64().max(0.0));
         let seconds = if std::mem::take(&mut self.is_gap) { 0.0 } else { passed.min(2.0 * self.refresh) };
@@ -209,9 +209,9 @@ impl Counter {
         };
         let state =
             (backend.and_then(|backend| backend.state), backend.and_then(|backend| backend.query_start));
-        let looks = self.looks;
+        let polls = self.polls;
         if let Some(open) = self.open.get_mut(&identity) {
-            open.poll = looks;
+            open.poll = polls;
             if open.state != state {
                 (open.state, open.key) = (state, Arc::new(key(view, cause, queue)));
             }
@@ -235,7 +235,7 @@ impl Counter {
         });
         self.open.insert(
             identity,
-            OpenEpisode { number, begin, poll: looks, state, key, ..OpenEpisode::default() },
+            OpenEpisode { number, begin, poll: polls, state, key, ..OpenEpisode::default() },
         );
         number
     }
@@ -247,10 +247,10 @@ impl Counter {
         sums: &FxHashMap<u64, Sum>,
         tick: &mut SnapshotBlame,
     ) {
-        let looks = self.looks;
+        let polls = self.polls;
         for (identity, open) in &mut self.open {
             let pid = if let Cause::Root(Party::Backend(pid)) = identity.cause { pid } else { 0 };
-            if open.poll == looks && pid != 0 {
+            if open.poll == polls && pid != 0 {
                 for (at, text) in self.statements.after(pid, open.noted_until) {
                     tick.ran.push(Ran { episode: open.number, at, statement: text, in_line: 0 });
                     open.noted_until = at.or(open.noted_until);
@@ -260,15 +260,15 @@ impl Counter {
                 let key = Arc::clone(&open.key);
                 tick.costs.push(Cost { episode: open.number, key, sums: sum.sums(seconds) });
             }
-            if looks - open.poll == 1 {
+            if polls - open.poll == 1 {
                 open.left = left(view, identity);
             }
-            if looks - open.poll > GAP {
+            if polls - open.poll > GAP {
                 let (ending, note) = ending((view, deadlocks), &self.acted, identity, open);
                 tick.ended.push(Ended { episode: open.number, ending, note });
             }
         }
-        self.open.retain(|_, open| looks - open.poll <= GAP);
+        self.open.retain(|_, open| polls - open.poll <= GAP);
         tick.costs.sort_unstable_by_key(|cost| cost.episode);
         tick.ended.sort_unstable_by_key(|ended| ended.episode);
         // A stable sort: those of one episode are already in order.
@@ -307,7 +307,7 @@ fn ending(
     let is_part = |parties: &[Party]| match identity.cause {
         Cause::Circle => true,
         Cause::Root(party) => parties.contains(&party),
-        Cause::Nobody => false,
+        Cause::Unknown => false,
     };
     let mut victims = broken.filter_map(|broken| broken.victims.as_ref());
     if victims.any(|victims| is_part(&victims.parties)) {

@@ -158,7 +158,7 @@ pub struct Episode {
     pub begin: Timestamp,
     /// The last poll with a waiter.
     pub last: Timestamp,
-    pub last_look: u64,
+    pub last_poll: u64,
     pub sums: Sums,
     pub ending: Ending,
     /// The action on it, or what was seen of it at its end, in one printable line; may be empty.
@@ -175,7 +175,7 @@ impl Episode {
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Blame {
-    pub looks: u64,
+    pub polls: u64,
     pub since: Option<Timestamp>,
     pub until: Option<Timestamp>,
     /// Seconds that were not counted, because polling stopped for longer than twice the usual interval.
@@ -194,12 +194,12 @@ impl Blame {
     }
 
     pub fn add(&mut self, tick: Arc<SnapshotBlame>) {
-        self.looks = self.looks.saturating_add(1);
+        self.polls = self.polls.saturating_add(1);
         self.since.get_or_insert(tick.at);
         self.until = Some(tick.at);
         self.missing += tick.missing;
         if !tick.is_empty() {
-            Arc::make_mut(&mut self.table).add(&tick, self.looks);
+            Arc::make_mut(&mut self.table).add(&tick, self.polls);
         }
         self.last = tick;
     }
@@ -230,7 +230,7 @@ impl Blame {
 
     /// Whether a session waited behind an episode in the last poll.
     pub fn is_ongoing(&self, episode: &Episode) -> bool {
-        episode.ending == Ending::GoesOn && episode.last_look == self.looks
+        episode.ending == Ending::GoesOn && episode.last_poll == self.polls
     }
 
     /// An episode by its number. None if it was dropped.

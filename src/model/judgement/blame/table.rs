@@ -116,7 +116,7 @@ impl CostTable {
         if let Some(episode) = self.episode_mut(*episode) {
             episode.sums.add(*sums);
             if sums.most > 0 {
-                (episode.last, episode.last_look) = (at, poll);
+                (episode.last, episode.last_poll) = (at, poll);
             }
             if !episode.keys.contains(key) {
                 is_new = true;
@@ -190,7 +190,7 @@ fn begin(begun: &Begun, poll: u64) -> Episode {
         lock: begun.lock.clone(),
         begin: begun.at,
         last: begun.at,
-        last_look: poll,
+        last_poll: poll,
         ..Episode::default()
     }
 }
@@ -217,9 +217,9 @@ impl Window {
     pub fn take(&mut self, counted: &Blame) {
         let tick = &counted.last;
         match self.last {
-            Some((since, looks, _)) if since == counted.since && looks == counted.looks => return,
-            Some((since, looks, _))
-                if since == counted.since && looks.checked_add(1) == Some(counted.looks) => {}
+            Some((since, polls, _)) if since == counted.since && polls == counted.polls => return,
+            Some((since, polls, _))
+                if since == counted.since && polls.checked_add(1) == Some(counted.polls) => {}
             Some((since, ..)) => {
                 if since != counted.since {
                     self.offset = self.highest;
@@ -235,7 +235,7 @@ impl Window {
         let highest = self.blame.table.episodes.last().map_or(0, |episode| episode.number);
         let begun = tick.begun.iter().map(|begun| begun.episode).max().unwrap_or_default();
         self.highest = self.highest.max(highest).max(begun);
-        self.last = Some((counted.since, counted.looks, tick.at));
+        self.last = Some((counted.since, counted.polls, tick.at));
         self.blame.add(Arc::new(tick));
     }
 
@@ -259,7 +259,7 @@ impl Window {
                 number: episode.number.saturating_add(offset),
                 keys: Vec::new(),
                 sums: Sums::default(),
-                last_look: 0,
+                last_poll: 0,
                 ..Episode::clone(episode)
             })
         });

@@ -103,7 +103,7 @@ fn each_who_waits_adds_the_time_since_the_look_before() {
     assert_eq!(rows(blame, BlameGrouping::Tag)[0].0, "no query tag");
     let total = blame.total(BlamePeriod::All);
     assert_eq!((total.seconds, total.waits, total.most), (3.0, 2, 2));
-    assert_eq!((blame.looks, blame.since, blame.until), (4, Some(at(0.0)), Some(at(3.0))));
+    assert_eq!((blame.polls, blame.since, blame.until), (4, Some(at(0.0)), Some(at(3.0))));
 }
 
 #[test]

@@ -216,12 +216,12 @@ const YOUNG: f64 = 5.0;
 pub struct NewRoots {
     /// None for those that existed at the first poll.
     pub(crate) since: FxHashMap<Party, Option<Timestamp>>,
-    pub(crate) has_looked: bool,
+    pub(crate) has_observed: bool,
 }
 
 impl NewRoots {
     pub fn observe(&mut self, graph: &WaitGraph, now: Timestamp) {
-        let first = !self.has_looked;
+        let first = !self.has_observed;
         let before = std::mem::take(&mut self.since);
         let since = |party: Party| match before.get(&party) {
             Some(since) => *since,
@@ -229,7 +229,7 @@ impl NewRoots {
             None => Some(now),
         };
         self.since = graph.roots.iter().map(|root| (root.party, since(root.party))).collect();
-        self.has_looked = true;
+        self.has_observed = true;
     }
 
     /// The time without a connection is unknown.

@@ -39,7 +39,7 @@ pub(crate) struct DeadlockCount {
 pub(crate) struct SeenCycle {
     pub(crate) parties: Vec<Party>,
     /// A description of each party, recorded while it existed: one of them has ended as soon as the deadlock is broken.
-    pub(crate) said: Vec<Text>,
+    pub(crate) texts: Vec<Text>,
     pub(crate) at: Timestamp,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct SeenCycle {
 pub struct Victims {
     pub parties: Vec<Party>,
     /// One line each: `4410 deploy@ci waited for AccessExclusive on accounts: ALTER TABLE …`.
-    pub said: Vec<Text>,
+    pub texts: Vec<Text>,
 }
 
 impl Victims {
@@ -59,7 +59,7 @@ impl Victims {
 
     /// The parties and what they waited for; for more than two, which do not fit on a line, only their names.
     pub fn words(&self, rise: u64) -> String {
-        match self.said.as_slice() {
+        match self.texts.as_slice() {
             [one, other] if rise == 1 && one.contains(' ') => format!(": {one}; {other}"),
             _ => self.names(rise),
         }
@@ -112,7 +112,7 @@ impl Deadlocks {
             self.cycles.retain(|seen| seen.parties != *cycle);
             let said =
                 cycle.iter().take(LISTED).map(|party| describe(snapshot, graph, index, *party)).collect();
-            self.cycles.push(SeenCycle { parties: cycle.clone(), said, at: now });
+            self.cycles.push(SeenCycle { parties: cycle.clone(), texts: said, at: now });
         }
         self.cycles.drain(..self.cycles.len().saturating_sub(LIMIT));
     }
@@ -147,8 +147,8 @@ impl Deadlocks {
         if rise > 0 {
             let over = self.cycles.iter().rposition(|seen| !graph.cycles.contains(&seen.parties));
             let victims = over.map(|index| {
-                let SeenCycle { parties, said, .. } = self.cycles.remove(index);
-                Victims { parties, said }
+                let SeenCycle { parties, texts: said, .. } = self.cycles.remove(index);
+                Victims { parties, texts: said }
             });
             self.broken.push(Broken { at, since: before.at, rise, victims });
         }
@@ -171,7 +171,7 @@ pub(super) fn broken_deadlocks(input: &CheckInput<'_>) -> Vec<Finding> {
     let subject =
         seen.and_then(|seen| seen.parties.first()).map_or(Subject::Server, |party| input.subject(*party));
     let finding = Finding::new("deadlocks", Severity::Warning, summary, subject).short(short);
-    let details = all.iter().flat_map(|victims| victims.said.iter().cloned()).collect();
+    let details = all.iter().flat_map(|victims| victims.texts.iter().cloned()).collect();
     vec![Finding { since: Some(first.since), details, ..finding }]
 }
 

@@ -36,7 +36,7 @@ pub(super) const REQUEUE: VerbDefinition = VerbDefinition {
             }
         },
         act: put_back,
-        told: "pending again",
+        result: "pending again",
         refusal: |state, _| match state {
             JobState::Pending => Some("it is pending already"),
             JobState::Resting => Some("is pending already, and is retried automatically"),
@@ -112,7 +112,7 @@ pub(super) const SET_ASIDE: VerbDefinition = VerbDefinition {
             "processing" | "pending" => Some(while_free(item, "status = 'failed'")),
             _ => None,
         },
-        told: "set aside as failed",
+        result: "set aside as failed",
         refusal: |state, _| (state == Failed).then_some("has been set aside already; R requeues it"),
     }),
     ..VerbDefinition::of("set_aside", "set aside", "set aside")
@@ -138,7 +138,7 @@ pub(super) const ENABLE: VerbDefinition = VerbDefinition {
         kinds: &[],
         shown: "is_enabled = true",
         set: "is_enabled = true",
-        told: "enabled",
+        result: "enabled",
         refusal: |_, schedule, _| refusal(schedule, true),
         futile: |row, schedule| {
             let is_due_never =
@@ -155,7 +155,7 @@ pub(super) const DISABLE: VerbDefinition = VerbDefinition {
         kinds: &[],
         shown: "is_enabled = false",
         set: "is_enabled = false",
-        told: "disabled",
+        result: "disabled",
         refusal: |_, schedule, _| refusal(schedule, false),
         futile: |row, _| {
             row.execution.map(|_| match row.state {
@@ -206,7 +206,7 @@ pub(super) const MAKE_DUE: VerbDefinition = VerbDefinition {
         kinds: &[PlanColumnKind::Zoned, PlanColumnKind::Time, PlanColumnKind::Date],
         shown: "next_run_at = now",
         set: "next_run_at = clock_timestamp()",
-        told: "due now",
+        result: "due now",
         refusal: |row, schedule, now| {
             let is_due = schedule.next_run_at.is_some_and(|next| next <= now);
             runs(row).or_else(|| is_due.then_some("is due already"))
@@ -241,7 +241,7 @@ pub(super) const PUT_OFF: VerbDefinition = VerbDefinition {
         kinds: &[PlanColumnKind::Zoned, PlanColumnKind::Time],
         shown: "next_run_at = greatest(next_run_at, now) + 1 hour",
         set: "next_run_at = greatest(t.next_run_at, clock_timestamp()) + interval '1 hour'",
-        told: LATER,
+        result: LATER,
         refusal: |row, schedule, _| {
             runs(row).or_else(|| schedule.next_run_at.is_none().then_some("has no due time"))
         },
@@ -255,7 +255,7 @@ pub(super) const PUT_OFF: VerbDefinition = VerbDefinition {
             format!("UPDATE {source} SET not_before = greatest(not_before, now) + 1 hour WHERE id = {id}")
         },
         act: later,
-        told: LATER,
+        result: LATER,
         refusal: |state, is_own| match state {
             JobState::Pending | JobState::Resting if is_own => None,
             JobState::Pending | JobState::Resting => {

@@ -17,7 +17,7 @@ pub struct ItemVerb {
     pub(in crate::model::plan) shown: fn(&RowTarget<Item>) -> String,
     /// `None` if the status of the item does not allow it.
     pub(in crate::model::plan) act: fn(&RowTarget<Item>, &TableShape) -> Option<RowAct>,
-    pub(in crate::model::plan) told: &'static str,
+    pub(in crate::model::plan) result: &'static str,
     /// Why it is impossible for an item in this state without a worker; the flag tells whether the table is locktop's own.
     pub(in crate::model::plan) refusal: fn(JobState, bool) -> Option<&'static str>,
 }
@@ -105,7 +105,7 @@ impl ItemVerb {
                 )
             })?;
             let (id, conditions) = (format!("t.id = {}", item.id), conditions(table, item));
-            Ok(RowStatement { id, conditions, act, done: self.told.to_owned() })
+            Ok(RowStatement { id, conditions, act, done: self.result.to_owned() })
         });
         RowChange { table: item.table, is_own: item.is_own, short, statement }
     }

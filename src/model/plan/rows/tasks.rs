@@ -19,7 +19,7 @@ pub struct TaskVerb {
     pub(in crate::model::plan) shown: &'static str,
     /// `next_run_at = clock_timestamp()`, as sent, for the row `t`.
     pub(in crate::model::plan) set: &'static str,
-    pub(in crate::model::plan) told: &'static str,
+    pub(in crate::model::plan) result: &'static str,
     /// Why it is impossible for a task in this state at this time; `None` if it is possible.
     pub(in crate::model::plan) refusal: fn(&TaskRow, &Schedule, Timestamp) -> Option<&'static str>,
     /// What the action does not achieve.
@@ -124,7 +124,7 @@ impl TaskVerb {
             noted: task.is_own.then_some(noted),
         };
         let id = format!("t.id = {}", task.id);
-        Ok(RowStatement { id, conditions, act, done: self.told.to_owned() })
+        Ok(RowStatement { id, conditions, act, done: self.result.to_owned() })
     }
 }
 

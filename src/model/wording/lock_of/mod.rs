@@ -54,7 +54,7 @@ pub enum Resolution {
     /// Not in a catalog: an advisory lock or the notification queue.
     Lock,
     /// An object of a kind that locktop does not look up, or an advisory lock with an unknown key.
-    NotLookedFor,
+    NotSearched,
     /// The search path does not lead to any object of this name. Schemas off the search path that have a relation of this name;
     /// empty if the statement itself names a schema.
     Missing(Vec<String>),

@@ -93,7 +93,7 @@ struct Task {
     wanted: Arc<ReadRequest>,
     /// The known installations, and whether to search again.
     surveyed: Arc<Vec<Surveyed>>,
-    is_looking: bool,
+    is_searching: bool,
     resting: Vec<(u32, Part)>,
     /// Tables that were locked at the last poll.
     locked: Vec<u32>,
@@ -188,7 +188,7 @@ impl Adapters {
             client: Arc::clone(client),
             wanted: Arc::clone(&self.wanted),
             surveyed: Arc::clone(&self.surveyed),
-            is_looking,
+            is_searching: is_looking,
             resting,
             locked: tables.filter(|oid| blocker(locks, *oid).is_some()).collect(),
         })
@@ -282,7 +282,7 @@ impl Task {
     async fn run(self) -> Result<ReadRound, SectionError> {
         let mut round = ReadRound { surveyed: None, searched: Duration::ZERO, read: Vec::new() };
         let started = clock::monotonic();
-        if self.is_looking {
+        if self.is_searching {
             let ReadRequest { adapters, owners, scope, parts } = &*self.wanted;
             let found = find(&self.client, owners, *scope, adapters).await?;
             round.searched = clock::monotonic().duration_since(started);

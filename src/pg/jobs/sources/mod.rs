@@ -46,7 +46,7 @@ pub(in crate::pg) struct Sources {
     readers: Readers,
     texts: Texts,
     renewal: Renewal,
-    looking: Background<Readers>,
+    search_task: Background<Readers>,
 }
 
 impl Answers {
@@ -86,11 +86,11 @@ impl Sources {
         let took = clock::monotonic().duration_since(began);
         let result = readers.map_err(|error| error.text());
         let readers = renewal.end(Searched { result, took }).unwrap_or_default();
-        Self { search, readers, texts, renewal, looking: Background::default() }
+        Self { search, readers, texts, renewal, search_task: Background::default() }
     }
 
     pub(in crate::pg) fn is_searching(&self) -> bool {
-        self.looking.is_running()
+        self.search_task.is_running()
     }
 
     pub(in crate::pg) fn reads(&self) -> bool {
@@ -99,12 +99,12 @@ impl Sources {
 
     /// Searches again when due, and waits for the answer for at most `timeout`; a later answer counts from the next poll on.
     pub(in crate::pg) async fn search_again(&mut self, client: &Arc<Client>, timeout: Duration) {
-        if !self.looking.is_begun() && self.renewal.is_due() {
+        if !self.search_task.is_begun() && self.renewal.is_due() {
             self.renewal.begin();
             let (client, search) = (Arc::clone(client), self.search.clone());
-            self.looking.begin(async move { search_tables(&client, &search).await });
+            self.search_task.begin(async move { search_tables(&client, &search).await });
         }
-        let searched = self.looking.take(timeout).await;
+        let searched = self.search_task.take(timeout).await;
         if let Some(readers) = searched.and_then(|searched| self.renewal.end(searched)) {
             self.readers = readers;
         }
