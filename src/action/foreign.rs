@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_so_many_answers_mean_for_a_majority() {
+    fn the_outcome_follows_from_the_majority_of_answers() {
         for (given, outcome, words) in [
             ("f", Outcome::Done, "freed on 1 of 1: it can be acquired"),
             ("g", Outcome::Changed, "freed on 0 of 1, one no longer had it: it no longer existed"),

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_understood_is_named() {
+    fn unparsable_filters_are_reported() {
         let error = |filter: &str| Filter::parse(filter, ALL).unwrap_err().to_string();
         for filter in ["age>30", "age:30", "age=30", "!age:x"] {
             let text = filter.trim_start_matches('!');

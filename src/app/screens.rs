@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_screen_that_may_not_be_there_says_why() {
+    fn a_screen_that_can_be_absent_has_a_reason() {
         for screen in Screen::ALL {
             assert_eq!(screen.is_there(Has::default()), screen.definition().absent.is_empty(), "{screen:?}");
             assert!(!screen.panes(Has::default()).is_empty());

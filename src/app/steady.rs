@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_ended_stays_in_its_place_for_five_seconds() {
+    fn an_ended_finding_keeps_its_place_for_five_seconds() {
         let mut steady = Steady::default();
         let all = [(1, Critical), (2, Warning), (3, Info)];
         assert_eq!(shown(&mut steady, 0, false, &all), all);
@@ -200,7 +200,7 @@ mod tests {
 
     /// In a chain each session is the root for a moment: as ended rows these would hide the current root.
     #[test]
-    fn what_was_there_for_a_moment_does_not_stay() {
+    fn a_finding_of_one_snapshot_is_not_kept_after_it_ends() {
         let mut steady = Steady::default();
         let root = |pid| [(pid, Critical), (9, Warning)];
         assert_eq!(shown(&mut steady, 0, false, &root(1)), root(1));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_under_another_check_has_not_ended() {
+    fn a_finding_that_moves_to_another_check_has_not_ended() {
         let mut steady = Steady::default();
         shown(&mut steady, 0, false, &[(1, Critical)]);
         let other = Finding { check: "another", ..finding(1, Critical) };
@@ -219,12 +219,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_is_critical_in_its_second_snapshot_or_when_it_is_old_or_large() {
+    fn a_new_finding_is_critical_in_its_second_snapshot_or_if_old_or_large() {
         let mut steady = Steady::default();
         assert_eq!(
             shown(&mut steady, 0, false, &[(1, Critical)]),
             [(1, Critical)],
-            "it was there at the start"
+            "it existed at the start"
         );
         assert_eq!(shown(&mut steady, 1, false, &[(2, Critical)]), [(2, Warning), (-1, Critical)]);
         assert_eq!(shown(&mut steady, 2, false, &[(2, Critical)]), [(2, Critical), (-1, Critical)]);

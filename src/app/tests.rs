@@ -99,7 +99,7 @@ fn lock_rows(app: &App) -> Vec<u32> {
 }
 
 #[test]
-fn locks_with_the_longest_queues_come_first() {
+fn locks_with_the_longest_queues_are_listed_first() {
     let mut builder = sample::incident(0.0);
     for key in [9, -1, 5, 7] {
         builder.lock(4977, sample::advisory(key), LockMode::Share, None);
@@ -142,7 +142,7 @@ fn locks_that_did_not_change_are_not_sorted_again() {
 }
 
 #[test]
-fn keys_lead_where_they_should() {
+fn keys_lead_to_the_expected_screen_pane_and_row() {
     for (keys, screen, focus, pid) in [
         ("", Screen::Overview, Pane::Findings, Some(4312)),
         ("j", Screen::Overview, Pane::Findings, Some(4977)),
@@ -182,7 +182,7 @@ fn keys_lead_where_they_should() {
 }
 
 #[test]
-fn keys_ask_for_what_they_should() {
+fn keys_have_the_expected_effects() {
     for (keys, effects) in [
         ("q", vec![Effect::Quit]),
         ("<ctrl-c>", vec![Effect::Quit]),
@@ -207,7 +207,7 @@ fn keys_ask_for_what_they_should() {
 }
 
 #[test]
-fn on_a_screen_that_is_too_small_q_quits_whatever_is_open() {
+fn on_a_screen_that_is_too_small_q_always_quits() {
     for keys in ["", "K", "/x", "?", "!", "7s", "<enter>"] {
         let mut app = app(sample::incident(0.0));
         drive(&mut app, keys);
@@ -264,7 +264,7 @@ fn a_recycled_process_id_is_another_backend() {
 }
 
 #[test]
-fn a_filter_shows_what_passes_and_escape_brings_the_rest_back() {
+fn a_filter_hides_other_rows_and_escape_shows_them_again() {
     let mut app = app(sample::incident(0.0));
     drive(&mut app, "7/who:prisma");
     assert_eq!(app.pane(Pane::Backends).rows.len(), 3, "while typing");
@@ -281,7 +281,7 @@ fn a_filter_shows_what_passes_and_escape_brings_the_rest_back() {
 }
 
 #[test]
-fn mark_all_marks_what_the_filter_shows_and_nothing_else() {
+fn mark_all_marks_only_the_rows_that_the_filter_shows() {
     let mut app = app(sample::incident(0.0));
     drive(&mut app, "7/who:prisma<enter>*<esc>");
     let mut pids: Vec<i32> = app.pane(Pane::Backends).marks.iter().copied().filter_map(pid_of).collect();

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_is_replaced_and_the_rest_stays() {
+    fn invalid_bytes_are_replaced_and_the_rest_is_kept() {
         assert_eq!(read("SQL_ASCII", b"a\xffb"), "a\u{fffd}b");
         assert_eq!(read("UTF8", b"a\xffb"), "a\u{fffd}b");
         assert_eq!(read("EUC_JP", b"a\xff b"), "a\u{fffd} b");
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_name_is_utf8_where_it_can_be() {
+    fn a_shared_name_is_read_as_utf8_if_it_is_valid_utf8() {
         let latin = Encoding::named("LATIN1");
         assert_eq!(latin.shared("caf\u{e9}".as_bytes()), "caf\u{e9}");
         assert_eq!(latin.shared(b"caf\xe9"), "caf\u{e9}");

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_user_may_have_put_there_is_not_opened() {
+    fn links_special_files_and_files_open_to_others_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         fs::write(path("target"), "mine").unwrap();

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_comes_out_of_its_key_as_it_went_in() {
+    fn an_id_is_recovered_unchanged_from_its_key() {
         for id in [0, 7, LARGEST_ID] {
             let number = number_of(QUEUE, id).unwrap();
             assert_eq!((id_in(QUEUE, number), id_in(GENERATORS, number)), (Some(id), None));

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn redis_is_taken_before_its_fork_and_nothing_is_found_where_nothing_is() {
+    fn redis_is_preferred_to_valkey_and_empty_directories_have_neither() {
         let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let directories = || [first.path(), second.path()].map(PathBuf::from).into_iter();
         assert_eq!(search(directories), None);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn without_one_the_error_says_how_to_get_it() {
+    fn the_error_for_a_missing_server_names_the_remedy() {
         let error = no_program().to_string();
         assert!(error.contains("install it with `"), "{error}");
         assert!(error.contains("LOCKTOP_REDIS_SERVER"), "{error}");

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_name_is_refused() {
+    fn invalid_schema_names_are_refused() {
         for (name, error) in [
             ("", NameError::Empty),
             ("pg_jobs", NameError::Reserved),

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_trouble_is_the_reason_and_the_servers_word_stays() {
+    fn the_last_failure_is_the_reason_and_a_loss_from_the_server_is_kept() {
         let mut standing = acquired();
         standing.failed(Lost::NotRenewed { id: LeaseId::Number(7), reason: "no connection".to_owned() });
         standing.tick(at(200));

@@ -161,7 +161,7 @@ fn a_runtime_that_ends_closes_the_connection() {
 }
 
 #[tokio::test]
-async fn the_example_does_what_it_says() {
+async fn the_example_runs_and_releases_its_lock() {
     let server = server().await;
     let info = database(server).await;
     let host = server.socket_dir().display();

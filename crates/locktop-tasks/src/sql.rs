@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_put_in_is_not_looked_at_again() {
+    fn inserted_values_are_not_scanned_for_placeholders() {
         let values = [("$table", "\"x$limit\".\"t$1\""), ("$limit", "1001"), ("$tables", "all")];
         assert_eq!(
             fill("SELECT $1 FROM $table LIMIT $limit -- $tables $", &values),

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_allowed_is_seen_however_it_arrives() {
+    fn a_disallowed_method_is_detected_in_chunks_of_any_size() {
         let ok = request(0, b"");
         let scram = [request(10, b"SCRAM-SHA-256\0\0"), request(11, b"r=x"), request(12, b"v=y"), ok.clone()]
             .concat();

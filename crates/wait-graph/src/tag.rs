@@ -367,7 +367,7 @@ mod tests {
 
     /// The columns of each type, from the documentation of `pg_locks` (`pg_lock_status()` in `lockfuncs.c`).
     #[test]
-    fn what_was_put_in_comes_out_in_whatever_order_it_was_put() {
+    fn columns_read_back_as_set_in_any_order() {
         let vxid = VirtualTransaction { proc_number: -1, local_xid: u32::MAX };
         let new = LockTag::new;
         let tuple = new(LockType::Tuple).with_tuple(4).with_page(3).with_relation(2).with_database(0);
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_null_is_not_0_and_what_is_taken_out_is_gone() {
+    fn a_null_is_not_0_and_a_cleared_column_is_null() {
         let new = LockTag::new(LockType::Relation);
         let both = new.with_database(5).with_relation(9);
         assert_ne!(new.with_database(0), new);
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_server_tells_of_one_lock_is_left_out() {
+    fn columns_that_never_occur_together_are_left_out() {
         let full = LockTag::new(LockType::Other).with_database(1).with_relation(2).with_page(3).with_tuple(4);
         assert_eq!(full.with_objid(5), full);
         assert_eq!(full.with_objsubid(5), full);

@@ -71,7 +71,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[tokio::test]
-async fn what_is_asked_is_there_before_its_result() {
+async fn a_request_is_recorded_before_its_result() {
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("state/locktop");
     let audit = open(&directory);
@@ -87,7 +87,7 @@ async fn what_is_asked_is_there_before_its_result() {
     let seen = serde_json::json!({"kind": "session", "pid": 4312, "backend_start": "2026-11-21T03:00:00.123456Z",
                                   "xact_start": null, "blocks": true,
                                   "client": {"application": "4312 app@web", "usesysid": 10, "address": null, "port": null}});
-    assert_eq!(first[0]["target"], seen, "what need not be the same is left out");
+    assert_eq!(first[0]["target"], seen, "values that may change are left out");
     assert_eq!(first[0]["id"], asked.id);
     audit.end(asked, &outcome(Outcome::Done)).await.unwrap();
     let both = lines(&audit.path());
@@ -96,7 +96,7 @@ async fn what_is_asked_is_there_before_its_result() {
     drop(audit);
     let mut left: Vec<_> = fs::read_dir(&directory).unwrap().map(|file| file.unwrap().file_name()).collect();
     left.sort();
-    assert_eq!(left, ["audit.jsonl", "audit.lock"], "who goes in order leaves nothing else behind");
+    assert_eq!(left, ["audit.jsonl", "audit.lock"], "a process that ends normally leaves no other file");
 }
 
 #[tokio::test]
@@ -115,14 +115,14 @@ async fn nothing_hostile_gets_into_a_line() {
 }
 
 #[tokio::test]
-async fn who_does_not_live_to_see_it_leaves_an_outcome_unknown() {
+async fn an_entry_left_unfinished_becomes_outcome_unknown() {
     let home = tempfile::tempdir().unwrap();
     let dying = open(home.path());
     let done = begin(&dying, "first", "").await.unwrap();
     dying.end(done, &outcome(Outcome::Done)).await.unwrap();
     let lost = begin(&dying, "second", "").await.unwrap();
     let next = open(home.path());
-    assert_eq!(next.unfinished().await.unwrap(), [], "it lives");
+    assert_eq!(next.unfinished().await.unwrap(), [], "it is still open");
     drop(dying);
     let other = open(home.path());
     let (found, also) = (next.unfinished().await.unwrap(), other.unfinished().await.unwrap());
@@ -135,7 +135,7 @@ async fn who_does_not_live_to_see_it_leaves_an_outcome_unknown() {
 }
 
 #[tokio::test]
-async fn files_rotate_and_the_oldest_goes() {
+async fn files_rotate_and_the_oldest_is_deleted() {
     let home = tempfile::tempdir().unwrap();
     let audit = Audit::open(home.path(), &actor(), 2_000).unwrap();
     for number in 0..60 {
@@ -155,7 +155,7 @@ async fn files_rotate_and_the_oldest_goes() {
 }
 
 #[tokio::test]
-async fn half_a_line_ends_where_the_next_begins() {
+async fn a_new_entry_is_on_its_own_line_after_a_partial_one() {
     let home = tempfile::tempdir().unwrap();
     let audit = open(home.path());
     drop(begin(&audit, "a", "").await.unwrap());
@@ -202,7 +202,7 @@ async fn a_record_that_others_could_change_is_refused_with_a_remedy() {
 }
 
 #[tokio::test]
-async fn a_path_that_is_no_directory_is_said() {
+async fn a_path_that_is_not_a_directory_is_reported() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("file");
     fs::write(&file, "").unwrap();
@@ -211,7 +211,7 @@ async fn a_path_that_is_no_directory_is_said() {
 }
 
 #[tokio::test]
-async fn who_is_stopped_in_the_middle_keeps_nobody_waiting_for_ever() {
+async fn a_record_that_stays_locked_is_reported_as_busy() {
     let home = tempfile::tempdir().unwrap();
     let audit = open(home.path());
     let turn = audit.store.write_slot().unwrap();
@@ -255,7 +255,7 @@ async fn several_processes_at_once_lose_no_line() {
     assert_eq!(lines.len(), 3 * EACH * 2);
     let ids: std::collections::BTreeSet<String> =
         lines.iter().map(|line| format!("{} {}", line["id"], line["event"])).collect();
-    assert_eq!(ids.len(), lines.len(), "each is there once");
+    assert_eq!(ids.len(), lines.len(), "each appears once");
 }
 
 #[tokio::test]

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_of_a_client_is_left_out() {
+    fn an_unreadable_application_name_is_not_compared() {
         let sql = signal(Signal::Terminate, &target("caf\u{fffd}"), None);
         assert!(!sql.contains("t.application_name IS DISTINCT"), "{sql}");
         assert!(

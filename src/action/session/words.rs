@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_idle_and_ran_something_may_be_somebody_else() {
+    fn an_idle_session_that_ran_a_statement_is_reported_as_changed() {
         let offset = FixedOffset::east_opt(0).unwrap();
         let (nine, ten) = (at("2026-01-01T09:00:00Z"), at("2026-01-01T10:00:00Z"));
         let idle = SessionTarget {
@@ -249,12 +249,12 @@ mod tests {
             (&idle, "client", "web-1", "it now serves another client: its role or its address has changed"),
             (&idle, "moved", "web-1", "it ran a statement while its locks were read"),
         ] {
-            let said = changed(offset, target, &now(word, application));
-            assert!(said.starts_with(expected) && !said.contains('\u{1b}'), "{said}");
+            let text = changed(offset, target, &now(word, application));
+            assert!(text.starts_with(expected) && !text.contains('\u{1b}'), "{text}");
         }
         let query = SessionTarget { query_start: ExpectedTime::Same(Some(nine)), ..seen() };
-        let said = changed(offset, &query, &now("query", "web-1"));
-        assert_eq!(said, "its query has changed: began 10:00:00, not 09:00:00");
+        let text = changed(offset, &query, &now("query", "web-1"));
+        assert_eq!(text, "its query has changed: began 10:00:00, not 09:00:00");
     }
 
     #[test]

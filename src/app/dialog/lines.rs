@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_says_what_did_not_happen() {
+    fn the_summary_names_targets_that_failed() {
         let grant = "GRANT pg_signal_backend TO ops would allow it";
         for (results, words, well) in [
             (vec![("4312 app@web-3", Outcome::Done, "")], "4312 app@web-3 terminated", true),

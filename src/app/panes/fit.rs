@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn at_80_columns_what_matters_is_there() {
+    fn the_important_columns_fit_in_80_columns() {
         let names = |pane: Pane| {
             let columns = fitted(pane, pane.table().headings(), 0, 78);
             columns.iter().map(|(column, _)| column.name).collect::<Vec<_>>()

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_goes_on_from_a_parent_past_all_that_is_below_a_child() {
+    fn a_line_from_a_parent_continues_past_the_rows_below_a_child() {
         let depths =
             [(0, true), (1, false), (2, false), (3, true), (2, true), (1, true), (2, true), (0, true)];
         let mut rows: Vec<ChainRow> = depths.iter().map(|(depth, last)| line(0, *depth, *last)).collect();

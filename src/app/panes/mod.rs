@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn every_pane_has_a_title_of_its_own_and_says_when_it_is_empty() {
+    fn every_pane_has_a_unique_title_and_a_text_for_no_rows() {
         let titles: BTreeSet<_> = Pane::ALL.into_iter().map(Pane::title).collect();
         assert_eq!(titles.len(), Pane::ALL.len());
         for pane in Pane::ALL {

@@ -54,7 +54,7 @@ fn lines_are_cut_to_the_width() {
 }
 
 #[test]
-fn tasks_are_listed_where_there_are_any() {
+fn tasks_are_listed_only_if_they_exist() {
     let text = render(&crate::sample::jobs(0.0).view(), Some(100)).unwrap();
     let at = text.find("Tasks: 1 running · 1 orphan · 1 slow · 2 overdue").unwrap();
     let lines: Vec<&str> = text[at..].lines().collect();
@@ -101,7 +101,7 @@ fn a_table_that_may_not_be_read_is_one_line() {
 }
 
 #[test]
-fn without_locks_nothing_is_said_about_who_waits() {
+fn waits_are_left_out_if_the_locks_are_unreadable() {
     let mut snapshot = crate::sample::incident(0.0).snapshot();
     snapshot.locks = crate::model::snapshot::Section::default().stale("permission denied".into());
     let text = render(&crate::sample::view(snapshot, 1), None).unwrap();
@@ -123,7 +123,7 @@ fn alike_waiters_are_one_line_and_a_finding_has_its_statement() {
 }
 
 #[test]
-fn advisory_locks_of_several_databases_say_which_they_are_of() {
+fn advisory_locks_of_several_databases_show_their_database() {
     let mut snapshot = crate::sample::incident(0.0).snapshot();
     let mut locks = snapshot.locks.last_rows().to_vec();
     let is_held = |lock: &&crate::model::lock::Lock| {
@@ -146,7 +146,7 @@ fn advisory_locks_of_several_databases_say_which_they_are_of() {
 
 /// A task that may be an orphan soon is shown as such, as on the screen.
 #[test]
-fn a_task_that_will_be_an_orphan_says_when() {
+fn a_task_that_will_be_an_orphan_shows_when() {
     let mut view = crate::sample::jobs(0.0).view();
     let tasks = std::sync::Arc::make_mut(&mut view.tasks);
     let row = tasks.rows.iter_mut().find(|row| row.execution.is_some()).unwrap();
@@ -157,7 +157,7 @@ fn a_task_that_will_be_an_orphan_says_when() {
 
 /// Two schemas may each have a task of the same name.
 #[test]
-fn tasks_of_several_tables_say_which_they_are_of() {
+fn tasks_of_several_tables_show_their_table() {
     let mut snapshot = crate::sample::jobs(0.0).snapshot();
     let one = snapshot.task_sets[0].clone();
     let tables = crate::model::task::TaskTables {

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_row_that_nobody_chose_does_not_take_the_view_down_with_it() {
+fn a_row_the_user_did_not_choose_does_not_scroll_the_view() {
     // The later orphan is not one yet, so another task is first.
     let earlier = || {
         let mut builder = sample::jobs(0.0);
@@ -12,24 +12,27 @@ fn a_row_that_nobody_chose_does_not_take_the_view_down_with_it() {
         let mut app = app(earlier());
         drive(&mut app, keys);
         let first = app.pane(Pane::Tasks).selected;
-        assert!(first.is_some(), "the first row is selected by itself");
+        assert!(first.is_some(), "the first row is selected automatically");
         app.table_rows = if keys == "4" { 1 } else { 20 };
         arrive(&mut app, sample::jobs(1.0).view());
         let pane = app.pane(Pane::Tasks);
         if keys == "4" {
-            assert_eq!((pane.selected, pane.cursor), (None, 0), "there is something more urgent now");
+            assert_eq!((pane.selected, pane.cursor), (None, 0), "another row is more urgent now");
             drive(&mut app, "14");
             let pane = app.pane(Pane::Tasks);
-            assert!(pane.selected.is_some() && pane.cursor == 0, "whoever comes anew has the first");
+            assert!(
+                pane.selected.is_some() && pane.cursor == 0,
+                "opening the screen again selects the first row"
+            );
         } else {
-            assert_eq!(pane.selected, first, "that one was chosen");
+            assert_eq!(pane.selected, first, "the user chose that row");
             assert!(pane.cursor > 0);
         }
     }
 }
 
 #[test]
-fn a_row_that_nobody_chose_keeps_the_cursor_in_sight() {
+fn a_row_the_user_did_not_choose_keeps_the_cursor_while_visible() {
     let mut earlier = sample::jobs(0.0);
     earlier.executions.retain(|row| row.worker.as_deref() != Some("worker-7"));
     let mut app = app(earlier);
@@ -60,20 +63,20 @@ fn a_screen_begins_with_the_first_of_now() {
 }
 
 #[test]
-fn a_screen_begins_with_its_worst_where_the_selection_is_far_below() {
+fn a_screen_begins_with_its_worst_row_if_the_selection_is_far_below() {
     let selected = |keys: &str| {
         let mut app = app(sample::incident(0.0));
         app.table_rows = 10;
         drive(&mut app, keys);
         (app.pane(Pane::Backends).cursor, app.pane(Pane::Backends).selected.is_some())
     };
-    assert_eq!(selected("7jj17"), (2, true), "what is seen stays selected");
+    assert_eq!(selected("7jj17"), (2, true), "a visible row stays selected");
     assert_eq!(selected("7G17"), (0, true));
     assert_eq!(selected("7G7"), (0, true));
     let last = selected("7G");
     assert!(last.0 > 10);
-    assert_eq!(selected("7G 17"), last, "what is marked is meant");
-    assert_eq!(selected("7Gf17"), last, "what is followed too");
+    assert_eq!(selected("7G 17"), last, "a marked row stays selected");
+    assert_eq!(selected("7Gf17"), last, "so does a followed row");
 }
 
 #[test]

@@ -13,7 +13,7 @@ fn pids(command: &ActionCommand) -> Vec<i32> {
 }
 
 #[test]
-fn what_is_put_off_is_a_task_or_an_item_that_waits() {
+fn only_waiting_tasks_and_items_can_be_postponed() {
     for (builder, keys, is_done) in [
         (sample::jobs(0.0), "4/send<enter>gDy", true),
         (sample::jobs(0.0), "4/send<enter>gDn", false),
@@ -36,7 +36,7 @@ fn what_is_put_off_is_a_task_or_an_item_that_waits() {
 }
 
 #[test]
-fn what_is_confirmed_is_asked_for_and_nothing_else() {
+fn a_confirmation_orders_exactly_the_chosen_action() {
     for (keys, verb, targets) in [
         ("Ky", Verb::Terminate, vec![4312]),
         ("Kjky", Verb::Terminate, vec![4312]),
@@ -65,7 +65,7 @@ fn what_is_confirmed_is_asked_for_and_nothing_else() {
 }
 
 #[test]
-fn a_finding_or_an_open_page_is_what_is_meant_whatever_is_marked() {
+fn a_finding_or_an_open_page_is_the_target_despite_marks() {
     for (keys, target) in [("2 jj !Ky", 4312), ("2 <enter>Ky", 4410), ("2 jj !jKy", 4977)] {
         let mut app = app(sample::incident(0.0));
         let effects = slowly(&mut app, keys);
@@ -192,18 +192,18 @@ fn a_question_stays_open_when_its_target_has_ended_and_takes_no_key_but_back() {
 }
 
 #[test]
-fn what_a_still_screen_shows_is_compared_with_the_newest_view() {
+fn a_paused_screen_is_compared_with_the_newest_view() {
     let mut app = app(sample::incident(0.0));
     drive(&mut app, "2p");
     let mut later = sample::incident(5.0);
     later.backends.iter_mut().find(|backend| backend.pid == 4312).unwrap().xact_start = Some(sample::at(4.0));
     arrive(&mut app, later.view());
-    assert_eq!(drive(&mut app, "Ky"), [Effect::Copy("4312".into())], "there is no question any more");
+    assert_eq!(drive(&mut app, "Ky"), [Effect::Copy("4312".into())], "no question opens");
     assert!(notice(&app).contains("its transaction has ended"), "{}", notice(&app));
 }
 
 #[test]
-fn a_view_that_changes_nothing_about_the_target_leaves_what_was_typed() {
+fn a_view_with_an_unchanged_target_keeps_the_typed_text() {
     let mut app = app(sample::incident(0.0));
     slowly(&mut app, "2jjK1");
     arrive(&mut app, sample::incident(0.0).view());
@@ -337,14 +337,14 @@ fn a_question_is_about_the_server_that_was_shown() {
 }
 
 #[test]
-fn a_session_can_be_ended_where_there_is_one() {
+fn termination_is_offered_only_if_a_session_exists() {
     for (running, letters) in [(vec![], "top"), (vec![orphan()], "top"), (vec![orphan(), slow()], "tope")] {
         let mut app = app(sample::jobs(0.0));
         let effects = slowly(&mut app, "4Rp");
         let shown = |app: &App| -> String {
             app.dialog.as_ref().unwrap().choices().iter().map(|choice| choice.letter).collect()
         };
-        assert_eq!(shown(&app), "top", "before the server has said what there is");
+        assert_eq!(shown(&app), "top", "before the server has answered");
         let asked = effects.iter().rev().find_map(|effect| match effect {
             Effect::Order(Order::PlanRecovery { number, request, .. }) => Some((*number, request)),
             _ => None,

@@ -11,7 +11,7 @@ fn forest(app: &App) -> Vec<(String, bool)> {
 }
 
 #[test]
-fn a_waiter_that_passes_stands_under_those_who_block_it() {
+fn a_matching_waiter_is_listed_under_its_blockers() {
     for (filter, expected) in [
         ("pid:4470", vec![("4312", false), ("└4410", false), (" └4470", true)]),
         ("pid:4410", vec![("4312", false), ("└4410", true)]),
@@ -34,12 +34,15 @@ fn a_waiter_that_passes_stands_under_those_who_block_it() {
 
 /// The filter in the README.
 #[test]
-fn not_idle_keeps_who_is_idle_in_a_transaction() {
+fn not_idle_keeps_sessions_idle_in_a_transaction() {
     let mut app = app(sample::incident(0.0));
     drive(&mut app, "2/!idle<enter>");
     let shown = forest(&app);
     assert_eq!(shown.first(), Some(&("4312".to_owned(), true)), "{shown:?}");
-    assert!(shown.contains(&("4977".to_owned(), false)), "idle, and there for those it blocks: {shown:?}");
+    assert!(
+        shown.contains(&("4977".to_owned(), false)),
+        "idle, but shown for the sessions it blocks: {shown:?}"
+    );
     drive(&mut app, "7");
     drive(&mut app, "/!idle<enter>");
     let context = app.context().unwrap();
@@ -49,15 +52,15 @@ fn not_idle_keeps_who_is_idle_in_a_transaction() {
 }
 
 #[test]
-fn what_is_only_there_for_others_is_neither_marked_nor_counted() {
+fn rows_shown_only_for_their_waiters_are_not_marked_or_counted() {
     let mut app = app(sample::incident(0.0));
     drive(&mut app, "2/pid:4470<enter>*");
     let pids: Vec<i32> = app.pane(Pane::Chains).marks.iter().copied().filter_map(pid_of).collect();
     assert_eq!((pids, app.pane(Pane::Chains).hits()), (vec![4470], 1));
     let mut app = super::app(sample::incident(0.0));
     drive(&mut app, "2 /pid:4470<enter>j");
-    assert_eq!(app.pane(Pane::Chains).marks.len(), 1, "what blocks it is marked");
-    assert_eq!(drive(&mut app, "y"), [Effect::Copy("4470".into())], "and left out");
+    assert_eq!(app.pane(Pane::Chains).marks.len(), 1, "its blocker is marked");
+    assert_eq!(drive(&mut app, "y"), [Effect::Copy("4470".into())], "but left out");
 }
 
 #[test]
@@ -70,7 +73,7 @@ fn a_filtered_forest_is_sorted_by_its_roots() {
 }
 
 #[test]
-fn who_has_typed_a_filter_has_its_first_row_selected() {
+fn a_new_filter_selects_its_first_row() {
     for (keys, pid) in [
         ("7/who:prisma !idle<enter>", Some(4980)),
         ("2/pid:4470<enter>", Some(4470)),
@@ -91,14 +94,14 @@ fn who_has_typed_a_filter_has_its_first_row_selected() {
     arrive(&mut app, without.view());
     assert_eq!(selected_pid(&app), None);
     drive(&mut app, "/<enter>");
-    assert_eq!(selected_pid(&app), None, "who types no filter means none of its rows");
+    assert_eq!(selected_pid(&app), None, "an empty filter selects no row");
     drive(&mut app, "/who:prisma<enter>");
     assert_eq!(selected_pid(&app), Some(4980));
     assert!(drive(&mut app, "<enter>").is_empty() && !app.pages.is_empty(), "and Enter opens it");
 }
 
 #[test]
-fn n_goes_from_match_to_match_and_round_the_end() {
+fn n_moves_from_match_to_match_and_wraps_around() {
     let mut app = app(sample::incident(0.0));
     for (keys, pid) in [
         ("2/who:prisma !idle<enter>", 4980),

@@ -11,7 +11,7 @@ fn a_filter_finds_each_waiter_of_a_folded_queue() {
 }
 
 #[test]
-fn the_selection_stays_on_a_session_lock_whatever_its_session_does() {
+fn the_selection_stays_on_a_session_lock_in_a_new_transaction() {
     let mut app = app(sample::incident(0.0));
     drive(&mut app, "<tab>/pid:4977<enter>");
     assert_eq!((app.focus, selected_pid(&app)), (Pane::Advisory, Some(4977)));
@@ -24,7 +24,7 @@ fn the_selection_stays_on_a_session_lock_whatever_its_session_does() {
 }
 
 #[test]
-fn a_finding_stays_selected_when_others_come_before_it() {
+fn a_finding_stays_selected_when_others_appear_before_it() {
     let mut app = begun(sample::incident(0.0));
     drive(&mut app, "j");
     let mut worse = sample::incident(1.0).view();
@@ -38,7 +38,7 @@ fn a_finding_stays_selected_when_others_come_before_it() {
 }
 
 #[test]
-fn a_finding_that_went_away_is_not_acted_on() {
+fn an_ended_finding_is_not_acted_on() {
     let mut app = begun(sample::incident(0.0));
     drive(&mut app, "jk");
     arrive(&mut app, sample::crowd(3, 0, 1.0).view());

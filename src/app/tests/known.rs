@@ -70,11 +70,11 @@ fn nothing_happens_by_any_other_key() {
 }
 
 #[test]
-fn who_blocks_nobody_is_said_to() {
+fn expecting_a_session_that_blocks_no_other_is_refused() {
     let mut app = app(sample::incident(0.0));
     slowly(&mut app, "2jjI");
-    let said = app.notice.as_ref().unwrap().text.clone();
-    assert!(said.contains("marks a blocker as expected") || said.contains("is no root blocker"), "{said}");
+    let text = app.notice.as_ref().unwrap().text.clone();
+    assert!(text.contains("marks a blocker as expected") || text.contains("is no root blocker"), "{text}");
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn several_marked_rows_are_one_question() {
 }
 
 #[test]
-fn it_is_there_in_read_only_mode_and_dead_in_the_past_and_in_a_recording() {
+fn expecting_works_in_read_only_mode_but_not_in_a_recording() {
     let mut app = App::new(AppSettings { read_only: true, ..AppSettings::default() }, 1.0);
     arrive(&mut app, sample::incident(0.0).view());
     assert!(expected(&slowly(&mut app, "Iy")).is_some());
@@ -119,7 +119,7 @@ fn it_is_there_in_read_only_mode_and_dead_in_the_past_and_in_a_recording() {
 }
 
 #[test]
-fn whoever_cannot_be_told_apart_is_not_ignored() {
+fn a_session_that_cannot_be_distinguished_cannot_be_expected() {
     let mut builder = sample::Builder::default();
     builder.session(7, "", crate::model::backend::State::IdleInTransaction, 100.0, "").user = None;
     builder.lock(7, sample::advisory(1), LockMode::Exclusive, None);

@@ -51,7 +51,7 @@ fn a_named_screen_rules_and_one_without_tables_gives_way() {
 }
 
 #[test]
-fn what_nobody_here_wrote_changes_nothing() {
+fn an_invalid_layout_changes_nothing() {
     let fresh = SavedLayout::of(&begin("", None, sample::incident(0.0)));
     for text in [
         "nonsense",
@@ -70,7 +70,7 @@ fn app_with(notify: AlertWays) -> App {
     App::new(AppSettings { target: "prod".to_owned(), notify, ..AppSettings::default() }, 1.0)
 }
 
-fn told(app: &mut App, builder: Builder) -> Vec<Effect> {
+fn alerts(app: &mut App, builder: Builder) -> Vec<Effect> {
     let effects = arrive(app, builder.view()).effects;
     effects.into_iter().filter(|effect| matches!(effect, Effect::Alert(..) | Effect::Title(_))).collect()
 }
@@ -80,38 +80,38 @@ fn quiet(now: f64) -> Builder {
 }
 
 #[test]
-fn nobody_is_disturbed_who_did_not_ask() {
+fn no_alert_is_sent_unless_configured() {
     let mut app = app_with(AlertWays::default());
-    told(&mut app, quiet(0.0));
-    assert_eq!(told(&mut app, sample::incident(1.0)), []);
+    alerts(&mut app, quiet(0.0));
+    assert_eq!(alerts(&mut app, sample::incident(1.0)), []);
 }
 
 #[test]
 fn a_new_critical_finding_alerts_once_even_while_the_display_is_paused() {
     let ways = AlertWays { bell: true, ..AlertWays::default() };
     let mut app = app_with(ways);
-    assert_eq!(told(&mut app, quiet(0.0)), []);
+    assert_eq!(alerts(&mut app, quiet(0.0)), []);
     drive(&mut app, "p");
-    let [Effect::Alert(by, text)] = &told(&mut app, sample::incident(1.0))[..] else { panic!("no alert") };
+    let [Effect::Alert(by, text)] = &alerts(&mut app, sample::incident(1.0))[..] else { panic!("no alert") };
     assert_eq!(*by, ways);
     assert!(text.starts_with("prod: 4312 "), "{text}");
-    assert_eq!(told(&mut app, sample::incident(2.0)), []);
+    assert_eq!(alerts(&mut app, sample::incident(2.0)), []);
 }
 
 #[test]
-fn the_title_says_what_is_wrong_and_that_nothing_is() {
+fn the_title_shows_a_critical_finding_until_it_ends() {
     let mut app = app_with(AlertWays { title: true, ..AlertWays::default() });
-    assert_eq!(told(&mut app, quiet(0.0)), [Effect::Title("locktop prod".to_owned())]);
-    assert_eq!(told(&mut app, quiet(1.0)), []);
-    let [Effect::Title(text)] = &told(&mut app, sample::incident(2.0))[..] else { panic!("no title") };
+    assert_eq!(alerts(&mut app, quiet(0.0)), [Effect::Title("locktop prod".to_owned())]);
+    assert_eq!(alerts(&mut app, quiet(1.0)), []);
+    let [Effect::Title(text)] = &alerts(&mut app, sample::incident(2.0))[..] else { panic!("no title") };
     assert!(text.starts_with("CRIT 4312 ") && text.ends_with(" · prod"), "{text}");
-    assert_eq!(told(&mut app, quiet(3.0)), [Effect::Title("locktop prod".to_owned())]);
+    assert_eq!(alerts(&mut app, quiet(3.0)), [Effect::Title("locktop prod".to_owned())]);
 }
 
 #[test]
 fn text_of_the_server_ends_no_sequence() {
     let mut app = app_with(AlertWays { title: true, ..AlertWays::default() });
     app.settings.target = "a\x07\x1b]0;evil\x1b\\\u{9c}b".to_owned();
-    let [Effect::Title(text)] = &told(&mut app, quiet(0.0))[..] else { panic!("no title") };
+    let [Effect::Title(text)] = &alerts(&mut app, quiet(0.0))[..] else { panic!("no title") };
     assert!(!text.chars().any(char::is_control), "{text:?}");
 }

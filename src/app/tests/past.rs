@@ -10,7 +10,7 @@ fn keeping() -> App {
     app
 }
 
-fn look(second: u32) -> Arc<PastView> {
+fn past_view(second: u32) -> Arc<PastView> {
     let mut view = sample::incident(f64::from(second)).view();
     view.id = u64::from(second) + 1;
     let moments = (0..101u32).map(|at| Moment {
@@ -33,7 +33,7 @@ fn answer(app: &mut App, past: Option<Arc<PastView>>) -> Vec<Effect> {
 }
 
 #[test]
-fn each_key_asks_for_its_look_and_escape_is_back_to_now() {
+fn each_key_requests_its_snapshot_and_escape_returns_to_live() {
     for (key, step) in [
         ("[", TimeStep::Snapshots(-1)),
         ("{", TimeStep::Seconds(-60)),
@@ -47,11 +47,11 @@ fn each_key_asks_for_its_look_and_escape_is_back_to_now() {
     ] {
         let mut app = keeping();
         assert_eq!(drive(&mut app, key), [Effect::Go { from: 101, step }], "{key}");
-        assert_eq!(time(&app), 100, "what is shown stays until the look is there");
-        answer(&mut app, Some(look(99)));
+        assert_eq!(time(&app), 100, "the shown snapshot stays until the requested one arrives");
+        answer(&mut app, Some(past_view(99)));
         assert_eq!((time(&app), app.past.is_some()), (99, true));
         assert_eq!(drive(&mut app, "["), [Effect::Go { from: 100, step: TimeStep::Snapshots(-1) }]);
-        answer(&mut app, Some(look(98)));
+        answer(&mut app, Some(past_view(98)));
         drive(&mut app, "<esc>");
         assert_eq!((time(&app), app.past.is_none(), app.latest.is_none()), (100, true, true));
     }
@@ -61,10 +61,16 @@ fn each_key_asks_for_its_look_and_escape_is_back_to_now() {
 fn keys_that_are_faster_than_the_history_add_up() {
     let mut app = keeping();
     assert_eq!(drive(&mut app, "[[[[").len(), 1, "one is on its way");
-    assert_eq!(answer(&mut app, Some(look(99))), [Effect::Go { from: 100, step: TimeStep::Snapshots(-3) }]);
+    assert_eq!(
+        answer(&mut app, Some(past_view(99))),
+        [Effect::Go { from: 100, step: TimeStep::Snapshots(-3) }]
+    );
     assert_eq!(drive(&mut app, "{"), []);
-    assert_eq!(answer(&mut app, Some(look(96))), [Effect::Go { from: 97, step: TimeStep::Seconds(-60) }]);
-    assert_eq!(answer(&mut app, Some(look(36))), []);
+    assert_eq!(
+        answer(&mut app, Some(past_view(96))),
+        [Effect::Go { from: 97, step: TimeStep::Seconds(-60) }]
+    );
+    assert_eq!(answer(&mut app, Some(past_view(36))), []);
     assert_eq!(time(&app), 36);
 }
 
@@ -72,20 +78,20 @@ fn keys_that_are_faster_than_the_history_add_up() {
 fn escape_is_faster_than_the_history() {
     let mut app = keeping();
     drive(&mut app, "[<esc>");
-    assert_eq!(answer(&mut app, Some(look(99))), []);
+    assert_eq!(answer(&mut app, Some(past_view(99))), []);
     assert_eq!((time(&app), app.past.is_none()), (100, true), "it is not wanted any more");
     assert_eq!(drive(&mut app, "{<esc>[").len(), 1);
-    let next = answer(&mut app, Some(look(40)));
+    let next = answer(&mut app, Some(past_view(40)));
     assert_eq!((next, time(&app)), (vec![Effect::Go { from: 101, step: TimeStep::Snapshots(-1) }], 100));
-    answer(&mut app, Some(look(99)));
+    answer(&mut app, Some(past_view(99)));
     assert_eq!(time(&app), 99);
 }
 
 #[test]
-fn what_comes_meanwhile_is_kept_for_now() {
+fn views_that_arrive_during_a_past_snapshot_are_kept_for_live() {
     let mut app = keeping();
     drive(&mut app, "{");
-    answer(&mut app, Some(look(40)));
+    answer(&mut app, Some(past_view(40)));
     let mut newer = sample::incident(107.0).view();
     newer.id = 108;
     arrive(&mut app, newer);
@@ -94,8 +100,8 @@ fn what_comes_meanwhile_is_kept_for_now() {
         ConnectionState::Down { reason: "gone".into(), attempt: 1, wait: std::time::Duration::from_secs(1) };
     let lost = View { link: down, ..View::clone(app.latest.as_ref().unwrap()) };
     arrive(&mut app, lost);
-    assert_eq!((time(&app), app.is_stale()), (40, false), "what is of the past is as old as it says");
-    assert_eq!(drive(&mut app, "[").len(), 1, "one goes on while the connection is down");
+    assert_eq!((time(&app), app.is_stale()), (40, false), "a past snapshot is never stale");
+    assert_eq!(drive(&mut app, "[").len(), 1, "steps work while the connection is down");
     answer(&mut app, None);
     assert_eq!((time(&app), app.is_stale()), (107, true));
 }
@@ -104,7 +110,7 @@ fn what_comes_meanwhile_is_kept_for_now() {
 fn nothing_acts_in_the_past() {
     let mut app = keeping();
     drive(&mut app, "[");
-    answer(&mut app, Some(look(29)));
+    answer(&mut app, Some(past_view(29)));
     for key in ["K", "C", "R", "U", "E", "T", "D", "X", "p", "<enter>K", "!K"] {
         assert_eq!(drive(&mut app, key), [], "{key}");
         assert!(app.dialog.is_none() && !app.paused, "{key}");
@@ -121,12 +127,12 @@ fn screens_filters_and_details_work_as_live() {
     drive(&mut app, "7/web<enter>");
     let live = app.pane(Pane::Backends).rows.len();
     drive(&mut app, "{");
-    answer(&mut app, Some(look(40)));
+    answer(&mut app, Some(past_view(40)));
     assert_eq!(app.pane(Pane::Backends).rows.len(), live);
     drive(&mut app, "<enter>");
     assert!(matches!(app.pages.last(), Some(Page::Detail { .. })));
     assert_eq!(drive(&mut app, "[").len(), 1, "also from a page");
-    answer(&mut app, Some(look(39)));
+    answer(&mut app, Some(past_view(39)));
     assert!(matches!(app.pages.last(), Some(Page::Detail { .. })));
     drive(&mut app, "<esc>");
     assert!(app.past.is_some() && app.pages.is_empty(), "a page is closed first");
@@ -136,7 +142,7 @@ fn screens_filters_and_details_work_as_live() {
 }
 
 #[test]
-fn what_is_typed_wrong_is_told_and_leads_nowhere() {
+fn an_invalid_time_is_reported_and_changes_nothing() {
     let mut app = keeping();
     assert_eq!(drive(&mut app, "tx"), []);
     assert!(app.prompt.as_ref().unwrap().error.as_ref().unwrap().contains("14:02"));
@@ -145,15 +151,15 @@ fn what_is_typed_wrong_is_told_and_leads_nowhere() {
     assert_eq!(drive(&mut app, "t9:<esc>"), []);
     assert!(app.prompt.is_none() && app.past.is_none());
     drive(&mut app, "[");
-    answer(&mut app, Some(look(40)));
+    answer(&mut app, Some(past_view(40)));
     drive(&mut app, "t<enter>");
-    assert!(app.past.is_none(), "nothing is now");
+    assert!(app.past.is_none(), "an empty time returns to live");
     app.update(Message::Past(Err("the history begins here".to_owned())));
     assert_eq!(app.notice.as_ref().unwrap().text, "the history begins here");
 }
 
 #[test]
-fn without_a_history_the_keys_say_so() {
+fn without_a_history_the_keys_report_that_it_is_off() {
     let mut app = keeping();
     app.settings.history = false;
     for key in ["[", "]", "{", "}", "(", ")", "t"] {
@@ -162,9 +168,9 @@ fn without_a_history_the_keys_say_so() {
     }
 }
 
-/// The mark on the time line does not show what the trouble was.
+/// The mark on the time line does not show what the incident was.
 #[test]
-fn who_goes_to_trouble_is_told_what_it_was() {
+fn a_jump_to_an_incident_reports_what_it_was() {
     use crate::model::event::{EventBody, EventKind, Events};
     use crate::model::finding::Severity;
     use crate::model::past::Incident;
@@ -174,11 +180,11 @@ fn who_goes_to_trouble_is_told_what_it_was() {
     let (first, second) =
         (body(EventKind::RootBegun, "4312 began"), body(EventKind::TaskOrphaned, "an orphan"));
     events.extend(sample::at(40.0), [body(EventKind::ActionAsked, "asked"), first, second]);
-    let to = |key, trouble| {
+    let to = |key, incident| {
         let mut app = keeping();
-        let past = look(40);
+        let past = past_view(40);
         let mut moments = past.moments.to_vec();
-        moments[40].incident = trouble;
+        moments[40].incident = incident;
         let view = View { events: Arc::new(events.clone()), ..View::clone(&past.view) };
         drive(&mut app, key);
         answer(
@@ -193,11 +199,11 @@ fn who_goes_to_trouble_is_told_what_it_was() {
         to("(", Some(Incident::NoAnswer)).as_deref(),
         Some("the server did not answer after this snapshot")
     );
-    assert_eq!(to("[", Some(Incident::Begun)), None, "who only steps sees the time line");
+    assert_eq!(to("[", Some(Incident::Begun)), None, "a single step shows no notice");
 }
 
 #[test]
-fn an_event_leads_to_its_moment_and_there_to_its_row() {
+fn an_event_opens_its_moment_and_selects_its_row() {
     use crate::model::event::{EventBody, EventKind, Events};
     use crate::model::finding::{Severity, Subject};
     let mut app = keeping();
@@ -213,13 +219,13 @@ fn an_event_leads_to_its_moment_and_there_to_its_row() {
         drive(&mut app, "8<enter>"),
         [Effect::Go { from: 101, step: TimeStep::Seen(sample::at(40.0)) }]
     );
-    let past = look(40);
+    let past = past_view(40);
     let past = PastView { view: Arc::new(with_events(&past.view)), ..PastView::clone(&past) };
     answer(&mut app, Some(Arc::new(past)));
     assert_eq!((time(&app), app.screen, selected_pid(&app)), (40, Screen::Chains, Some(4312)));
     drive(&mut app, "<esc><esc>");
-    assert_eq!((time(&app), app.screen), (100, Screen::Events), "back to now, and to the events");
-    // An event older than the history opens with what is known now.
+    assert_eq!((time(&app), app.screen), (100, Screen::Events), "back to live, and to the events");
+    // An event older than the history opens in the newest snapshot.
     drive(&mut app, "<enter>");
     app.update(Message::Past(Err("the history begins here".to_owned())));
     assert_eq!((time(&app), app.screen), (100, Screen::Chains));
@@ -227,7 +233,7 @@ fn an_event_leads_to_its_moment_and_there_to_its_row() {
 
 /// An object that has ended is visible only in the snapshot before, even if the newest snapshot reported the end.
 #[test]
-fn an_event_of_an_end_leads_to_the_look_before() {
+fn an_event_of_an_end_opens_the_snapshot_before_it() {
     use crate::model::event::{EventBody, EventKind, Events};
     use crate::model::finding::Severity;
     let mut app = keeping();
@@ -246,7 +252,7 @@ fn an_event_of_an_end_leads_to_the_look_before() {
 fn a_recording_is_played_and_nothing_acts_in_it() {
     let mut app = App::new(AppSettings { read_only: true, ..AppSettings::default() }, 1.0);
     app.replay_at(None);
-    answer(&mut app, Some(look(40)));
+    answer(&mut app, Some(past_view(40)));
     assert_eq!((time(&app), app.is_stale()), (40, false));
     assert_eq!(drive(&mut app, "p"), [Effect::Play(Some(1.0))]);
     assert_eq!(drive(&mut app, "+"), [Effect::Play(Some(2.0))]);
@@ -254,9 +260,9 @@ fn a_recording_is_played_and_nothing_acts_in_it() {
     assert_eq!(drive(&mut app, "-"), [Effect::Play(Some(0.25))], "no slower than that");
     assert_eq!(drive(&mut app, "p+"), [Effect::Play(None), Effect::Play(None)]);
     // A snapshot that arrives during playback.
-    answer(&mut app, Some(look(41)));
+    answer(&mut app, Some(past_view(41)));
     assert_eq!(drive(&mut app, "["), [Effect::Go { from: 42, step: TimeStep::Snapshots(-1) }]);
-    answer(&mut app, Some(look(40)));
+    answer(&mut app, Some(past_view(40)));
     assert_eq!(drive(&mut app, "K"), []);
     assert_eq!(app.notice.as_ref().unwrap().text, "this is a recording: K (terminate) does nothing here");
     drive(&mut app, "<esc>");
@@ -270,12 +276,12 @@ fn a_recording_is_played_and_nothing_acts_in_it() {
 }
 
 #[test]
-fn a_time_before_the_first_look_is_told() {
+fn a_time_before_the_first_snapshot_is_reported() {
     let mut app = keeping();
-    for (typed, said) in [("t-30s<enter>", None), ("t-90s<enter>", Some("the history begins here"))] {
+    for (typed, reported) in [("t-30s<enter>", None), ("t-90s<enter>", Some("the history begins here"))] {
         drive(&mut app, typed);
-        answer(&mut app, Some(look(70)));
-        assert_eq!(app.notice.as_ref().map(|notice| &*notice.text), said, "{typed}");
+        answer(&mut app, Some(past_view(70)));
+        assert_eq!(app.notice.as_ref().map(|notice| &*notice.text), reported, "{typed}");
         drive(&mut app, "<esc>");
     }
 }
@@ -297,7 +303,7 @@ fn the_help_is_that_of_a_recording() {
     assert!(!has(&live, "PAUSED ×1"));
     let mut app = App::new(AppSettings { read_only: true, ..AppSettings::default() }, 1.0);
     app.replay_at(None);
-    answer(&mut app, Some(look(40)));
+    answer(&mut app, Some(past_view(40)));
     let recording = text(&app);
     for wanted in [
         "PAUSED ×1",
@@ -327,7 +333,7 @@ fn the_help_is_that_of_a_recording() {
 }
 
 #[test]
-fn what_is_kept_is_written_where_one_says() {
+fn the_history_is_saved_to_the_given_file() {
     let mut app = keeping();
     app.settings.target = "app@db/1".to_owned();
     assert_eq!(drive(&mut app, "o<enter>"), [Effect::Save("app-db-1-20261120T140411Z.ltr".into())]);

@@ -51,12 +51,12 @@ fn a_question_is_over_when_another_client_has_the_backend() {
 }
 
 #[test]
-fn whoever_goes_on_in_the_same_transaction_is_the_same() {
-    let goes_on = |backend: &mut Backend| {
+fn a_session_that_continues_its_transaction_is_the_same() {
+    let continues = |backend: &mut Backend| {
         let now = Some(sample::at(-0.5));
         (backend.query_start, backend.state_change, backend.state) = (now, now, Some(State::Active));
     };
-    let mut app = asked_and_changed("2K", 4312, goes_on);
+    let mut app = asked_and_changed("2K", 4312, continues);
     assert!(app.dialog.as_ref().unwrap().is_armed());
     assert!(command(&drive(&mut app, "y")).is_some());
 }

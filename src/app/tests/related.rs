@@ -4,11 +4,11 @@ use crate::feed::view_builder::ViewBuilder;
 use crate::model::lock_name::LockNames;
 use crate::model::thresholds::Thresholds;
 
-fn fed(looks: impl IntoIterator<Item = Builder>) -> App {
+fn fed(snapshots: impl IntoIterator<Item = Builder>) -> App {
     let mut app = App::new(AppSettings::default(), 1.0);
     let mut view_builder = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
-    for look in looks {
-        arrive(&mut app, View::clone(&view_builder.snapshot_taken(look.snapshot())));
+    for builder in snapshots {
+        arrive(&mut app, View::clone(&view_builder.snapshot_taken(builder.snapshot())));
     }
     app
 }
@@ -44,13 +44,13 @@ fn a_session_leads_to_its_root_and_to_its_locks() {
 }
 
 #[test]
-fn escape_leads_back_to_where_one_was() {
+fn escape_returns_to_the_previous_page() {
     let mut app = app(sample::incident(0.0));
     drive(&mut app, "7/pid:4410<enter>g<enter>x<enter>");
     assert_eq!(app.screen, Screen::Chains);
     drive(&mut app, "<esc>");
     assert_eq!((app.screen, selected_pid(&app)), (Screen::Backends, Some(4410)));
-    assert!(matches!(app.pages.last(), Some(Page::Detail { .. })), "to the page it was asked on");
+    assert!(matches!(app.pages.last(), Some(Page::Detail { .. })), "to the page on which x was pressed");
     drive(&mut app, "x<esc>");
     assert!(matches!(app.pages.last(), Some(Page::Detail { .. })));
 }
@@ -75,7 +75,7 @@ fn a_task_leads_to_its_session_and_to_its_lock_and_they_to_the_task() {
 }
 
 #[test]
-fn where_nothing_belongs_to_a_row_that_is_said() {
+fn a_row_without_related_rows_is_reported() {
     let mut app = app(sample::jobs(0.0));
     drive(&mut app, "4/state:disabled<enter>gx");
     assert!(app.pages.is_empty());
@@ -83,7 +83,7 @@ fn where_nothing_belongs_to_a_row_that_is_said() {
 }
 
 #[test]
-fn what_is_gone_meanwhile_is_not_gone_to() {
+fn a_link_to_an_ended_session_is_not_followed() {
     let mut app = app(sample::incident(0.0));
     drive(&mut app, "7/pid:4410<enter>gx");
     arrive(&mut app, sample::Builder { now: 5.0, ..Builder::default() }.view());
@@ -115,7 +115,7 @@ fn a_line_of_blame_leads_to_the_session_that_is_in_the_way_now() {
 }
 
 #[test]
-fn waits_for_rows_of_a_table_lead_to_whoever_holds_one() {
+fn waits_for_rows_of_a_table_lead_to_the_holder() {
     let mut app = fed([0.0, 1.0].map(sample::incident));
     drive(&mut app, "3<tab><tab>/accounts<enter>x");
     assert!(offered(&app).iter().any(|line| line.starts_with("root 4312 ")), "{:?}", offered(&app));

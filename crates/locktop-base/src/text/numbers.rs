@@ -116,7 +116,7 @@ mod tests {
     use super::parse_duration;
 
     #[test]
-    fn reads_what_people_write() {
+    fn durations_are_parsed_and_invalid_ones_are_rejected() {
         for (text, seconds) in [
             ("1s", Some(1.0)),
             ("0.5s", Some(0.5)),

@@ -34,7 +34,7 @@ fn is_harmless(text: &str) -> bool {
 
 proptest! {
     #[test]
-    fn one_line_is_harmless_and_stays_what_it_is(text in hostile()) {
+    fn one_line_is_harmless_and_idempotent(text in hostile()) {
         let line = one_line(&text);
         prop_assert!(is_harmless(&line), "{line:?}");
         prop_assert!(!line.contains("  ") && line.trim() == line, "{line:?}");
@@ -123,7 +123,7 @@ fn one_line_by_example() {
 }
 
 #[test]
-fn what_needs_no_change_is_borrowed() {
+fn text_that_needs_no_change_is_borrowed() {
     for text in ["", "select 1", "报表生成任务", "été"] {
         assert!(matches!(one_line(text), std::borrow::Cow::Borrowed(_)), "{text}");
         assert!(matches!(one_line_prefix(text, 3), std::borrow::Cow::Borrowed(_)), "{text}");
@@ -132,7 +132,7 @@ fn what_needs_no_change_is_borrowed() {
 }
 
 #[test]
-fn a_prefix_is_short_whatever_the_text() {
+fn a_prefix_is_short_for_any_text() {
     let texts = [
         "x".repeat(1 << 20),
         "报".repeat(1 << 18),
@@ -171,7 +171,7 @@ fn fit_by_example() {
 }
 
 #[test]
-fn what_is_cut_in_its_middle_keeps_both_ends() {
+fn text_cut_in_the_middle_keeps_both_ends() {
     for (text, columns, expected) in [
         ("app@db:5432", 11, "app@db:5432"),
         ("app@/tmp/run/of/a/long/name:5432", 20, "app@/tmp/r…name:5432"),

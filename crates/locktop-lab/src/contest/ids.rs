@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_twice_or_too_late_is_noted() {
+    fn duplicate_and_out_of_order_ids_are_counted() {
         let id = |time: i64, worker: i64| Snowflake(time << 22 | worker << 12);
         let mut counts = IdCounts::default();
         counts.note(0, None, &[id(5, 1), id(6, 1)], 1);

@@ -102,21 +102,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_let_through_is_counted_by_window() {
-        let told = |allowed, end| Decision {
+    fn allowed_requests_are_counted_per_window() {
+        let decision = |allowed, end| Decision {
             allowed,
             count: None,
             window_end: DateTime::from_timestamp_micros(end),
         };
         let mut windows = Windows::default();
         for (allowed, end) in [(true, 5_000_000), (true, 5_000_000), (false, 5_000_000), (true, 6_000_000)] {
-            windows.note(&told(allowed, end));
+            windows.note(&decision(allowed, end));
         }
         let Numbers { requests, refused, windows: begun, max_in_window, windows_met, .. } = windows.numbers;
         assert_eq!((requests, refused, begun, max_in_window, windows_met), (4, 1, 2, 2, 0));
-        windows.note(&told(true, 6_999_999));
+        windows.note(&decision(true, 6_999_999));
         assert_eq!(windows.numbers.windows_met, 1);
-        (0..2_000).for_each(|n| windows.note(&told(true, 10_000_000 + n * WINDOW)));
+        (0..2_000).for_each(|n| windows.note(&decision(true, 10_000_000 + n * WINDOW)));
         let found = windows.numbers;
         assert_eq!((windows.allowed.len(), found.windows, found.windows_met), (REMEMBERED, 2_003, 1));
     }

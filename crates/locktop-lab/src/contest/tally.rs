@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_not_be_is_told() {
+    fn violations_are_reported() {
         let found =
             ContestOutcome::new(Tally::new("ratelimit", &rate_limit::KEYS, [50, 100, 7, 0, 7, 1, 0, 2, 1]));
         let found = found.zero(&[("errors", "errors"), ("windows_met", "windows that met")]);

@@ -274,7 +274,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn the_major_version_is_read_from_what_the_server_prints() {
+    fn the_major_version_is_read_from_the_output_of_the_server() {
         assert_eq!(major("postgres (PostgreSQL) 15.13 (Debian 15.13-0+deb12u1)"), Some(15));
         assert_eq!(major("postgres (PostgreSQL) 19beta1"), Some(19));
         assert_eq!(major("postgres (EnterpriseDB) 15"), None);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_are_ordered_by_number_and_others_are_left_out() {
+    fn version_directories_are_newest_first_and_others_are_skipped() {
         let root = tempfile::tempdir().unwrap();
         for name in ["v9", "v10", "v14", "vlatest", "x18"] {
             fs::create_dir(root.path().join(name)).unwrap();

@@ -219,13 +219,13 @@ mod tests {
     }
 
     #[test]
-    fn what_must_not_be_is_told() {
+    fn violations_are_reported() {
         let fine = [("executions", 9), ("recovered", 2), ("woken_runs", 1)];
         assert_eq!(violations(&tally(&fine), None, None), [] as [String; 0]);
         let twice = tally(&[("executions", 9), ("double_runs", 2), ("recovered_twice", 1)]);
-        let told = violations(&twice, Some("task 7"), None);
+        let reported = violations(&twice, Some("task 7"), None);
         let pairs = "2 pairs of simultaneous runs of one task: task 7";
-        assert_eq!(told, [pairs, "1 execution recovered more than once"]);
+        assert_eq!(reported, [pairs, "1 execution recovered more than once"]);
         let late = tally(&[("executions", 9), ("finishes_accepted", 2)]);
         assert_eq!(violations(&late, None, None), ["2 finishes accepted after the task was lost"]);
         assert_eq!(violations(&tally(&[]), None, Some("no server")), ["no task was run: no server"]);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn the_keys_that_were_promised_are_there() {
+    fn the_documented_keys_exist() {
         let keys = Summary::keys();
         for key in ["workers", "tasks", "executions", "completed", "failed", "recovered", "double_runs"] {
             assert!(keys.iter().any(|found| found == key), "{key}");

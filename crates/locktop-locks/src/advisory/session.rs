@@ -281,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_twenty_one() {
+    fn there_are_21_distinct_statements() {
         let mut all = BTreeSet::from([UNLOCK_ALL.to_owned()]);
         for key in [Key::Bigint(1), Key::Pair(1, 2)] {
             for mode in [Mode::Exclusive, Mode::Shared] {

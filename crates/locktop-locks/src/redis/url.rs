@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_is_refused_without_being_repeated() {
+    fn an_invalid_url_is_refused_and_not_repeated_in_the_error() {
         let table = [
             "",
             "localhost:6379",
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_url_says_of_tls_is_understood_or_refused() {
+    fn tls_options_of_a_url_are_accepted_or_refused() {
         let table = [
             ("rediss://host?ssl_cert_reqs=s3cret", "ssl_cert_reqs in a Redis URL is not known"),
             ("rediss://host?sslmode=verify-full", "sslmode in a Redis URL is not known"),
@@ -154,9 +154,9 @@ mod tests {
             ("rediss://:s3cret@host#verify", "only #insecure is supported"),
             ("redis+unix:///run/redis.sock?ssl_ca_certs=/ca.pem", "is not encrypted"),
         ];
-        for (text, said) in table {
+        for (text, expected) in table {
             let error = RedisUrl::parse(text).expect_err(text).to_string();
-            assert!(error.contains(said) && !error.contains("s3cret"), "{text}: {error}");
+            assert!(error.contains(expected) && !error.contains("s3cret"), "{text}: {error}");
         }
         for text in [
             "rediss://:s3cret@host:7000#insecure",

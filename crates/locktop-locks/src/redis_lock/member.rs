@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_uptime_is_read_from_what_the_server_says_of_itself() {
+    fn the_uptime_is_read_from_the_info_of_the_server() {
         let info = b"# Server\r\nredis_version:7.0.15\r\nuptime_in_seconds:41\r\nuptime_in_days:0\r\n";
         assert_eq!(uptime(info), Some(Duration::from_secs(41)));
         assert_eq!(uptime(b"uptime_in_seconds:\r\n"), None);

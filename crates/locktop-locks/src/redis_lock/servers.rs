@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn values_differ_and_say_whose_they_are() {
+    fn lock_values_are_unique_and_start_with_the_owner_name() {
         let (one, other) = (random_value("worker-1").unwrap(), random_value("worker-1").unwrap());
         assert_ne!(one, other);
         assert!(one.starts_with("worker-1:"));

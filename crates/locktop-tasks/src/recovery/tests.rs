@@ -69,7 +69,7 @@ fn a_session_is_ended_only_when_asked_and_sure() {
 }
 
 #[test]
-fn a_selection_takes_what_it_says() {
+fn a_selection_includes_only_matching_executions() {
     let taken =
         |running: RunningExecution, select: Selection| planned(running, select, false).rows.len() == 1;
     assert!(taken(orphan(), Selection::Orphans) && !taken(slow(), Selection::Orphans));
@@ -91,28 +91,31 @@ fn a_selection_takes_what_it_says() {
 }
 
 #[test]
-fn the_words_say_what_will_happen() {
-    let says = |running: RunningExecution, terminate: bool| {
+fn the_effect_text_describes_the_planned_step() {
+    let effect = |running: RunningExecution, terminate: bool| {
         planned(running, Selection::Executions(vec![7]), terminate).rows[0].effect(30.0)
     };
-    assert_eq!(says(orphan(), false), "due again in 20s; attempt 2 of 3 failed");
+    assert_eq!(effect(orphan(), false), "due again in 20s; attempt 2 of 3 failed");
     assert_eq!(
-        says(slow(), true),
+        effect(slow(), true),
         "the worker's session 4312 will be terminated; due again in 20s; attempt 2 of 3 failed"
     );
     let at_once = RunningExecution { retry_seconds: Some(0.0), is_enabled: false, ..orphan() };
-    assert_eq!(says(at_once, false), "due again at once; attempt 2 of 3 failed; the task is disabled");
+    assert_eq!(effect(at_once, false), "due again at once; attempt 2 of 3 failed; the task is disabled");
     let last = RunningExecution { attempt: 3, ..orphan() };
     assert_eq!(
-        says(last.clone(), false),
+        effect(last.clone(), false),
         "failed for good after attempt 3 of 3; it runs next by its schedule"
     );
     let once = RunningExecution { is_scheduled: false, ..last };
-    assert_eq!(says(once, false), "failed for good after attempt 3 of 3; it is not run again");
-    assert_eq!(says(slow(), false), "skipped: pid 4312 holds its key (--terminate terminates that session)");
+    assert_eq!(effect(once, false), "failed for good after attempt 3 of 3; it is not run again");
+    assert_eq!(
+        effect(slow(), false),
+        "skipped: pid 4312 holds its key (--terminate terminates that session)"
+    );
     let settling = RunningExecution { state: RunState::Settling, ..orphan() };
     assert_eq!(
-        says(settling, true),
+        effect(settling, true),
         "skipped: its key is free, but its last heartbeat, or the server's start, is less than 30s ago"
     );
 }

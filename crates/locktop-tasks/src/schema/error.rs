@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_lacking_is_named() {
+    fn the_missing_privilege_is_named() {
         let schema = SchemaName::new("a b").unwrap();
         let of = |owner: Option<&str>, need| {
             let situation = Situation {
@@ -200,9 +200,9 @@ mod tests {
         let owner = format!("it belongs to \"app\": connect as that role, or GRANT \"app\" TO {role}");
         assert_eq!(of(Some("app"), SchemaNeed::Install), owner);
         assert_eq!(of(Some("app"), SchemaNeed::Own), owner);
-        let look = format!(
+        let read = format!(
             "GRANT USAGE ON SCHEMA \"a b\" TO {role}; GRANT SELECT ON \"a b\".locktop_schema, \"a b\".locktop_objects TO {role}"
         );
-        assert_eq!(of(Some("app"), SchemaNeed::Read), look);
+        assert_eq!(of(Some("app"), SchemaNeed::Read), read);
     }
 }

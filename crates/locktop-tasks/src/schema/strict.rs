@@ -140,7 +140,7 @@ fn a_function_has_a_pinned_search_path_or_names_everything_in_full() {
 }
 
 #[test]
-fn what_is_not_in_full_is_found() {
+fn unqualified_names_are_found() {
     for body in [
         "v := a = b;",
         "v := a + b;",

@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_takes_the_same_has_the_same_key() {
+    fn equal_sets_of_types_have_the_same_key() {
         let two = Types::only(["b", "a", "b"]);
         assert_eq!(two.names(), Some(&["a".to_owned(), "b".to_owned()][..]));
         assert_eq!(two.key(), Types::only(["a", "b"]).key());

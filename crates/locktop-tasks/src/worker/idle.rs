@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_hears_that_nothing_is_left_does_not_look() {
+    fn a_report_that_nothing_is_left_postpones_the_poll() {
         let now = clock::monotonic();
         let mut idle = Idle::new(now);
         idle.polled(now, false, None);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_that_looked_last_is_the_first_to_look_again() {
+    fn the_worker_that_polled_last_polls_first_again() {
         let now = clock::monotonic();
         let (mut one, mut other) = (Idle::new(now), Idle::new(now));
         for idle in [&mut one, &mut other] {
@@ -251,11 +251,11 @@ mod tests {
         }
         one.quiet(now, None);
         one.notified(now);
-        assert!(one.at - now >= OTHERS, "somebody else has looked since");
+        assert!(one.at - now >= OTHERS, "another worker has polled since");
     }
 
     #[test]
-    fn what_was_heard_while_asking_is_looked_into_whatever_others_say() {
+    fn a_notification_during_a_poll_forces_another_poll() {
         let now = clock::monotonic();
         let mut idle = Idle::new(now);
         idle.polled(now, false, None);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_glance_finds_what_nobody_told_and_what_others_hide() {
+    fn a_glance_finds_due_work_that_was_not_reported() {
         let now = clock::monotonic();
         let mut idle = Idle::new(now);
         idle.polled(now, false, None);
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn where_both_have_something_they_take_turns() {
+    fn two_sources_with_work_take_turns() {
         let now = clock::monotonic();
         let mut pollers = Pollers::new(&Source::ALL, now);
         for source in [Source::Tasks, Source::Queue, Source::Tasks] {
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lost_is_looked_for_now_and_then() {
+    fn lost_items_are_checked_for_at_intervals() {
         let now = clock::monotonic();
         let mut pollers = Pollers::new(&[Source::Queue], now);
         assert!(pollers.tends(now + TEND), "at the latest");

@@ -83,23 +83,23 @@ mod tests {
         }
     }
 
-    fn said(format: Format, event: &Event) -> String {
+    fn logged(format: Format, event: &Event) -> String {
         let at = DateTime::from_timestamp_micros(1_764_000_000_123_456).unwrap();
         line(format, at, &"w1".parse().unwrap(), event)
     }
 
     #[test]
-    fn a_line_says_when_how_bad_who_and_what() {
+    fn a_text_line_has_time_level_worker_and_event() {
         let began = Event::Job(job(Source::Tasks), JobEvent::Began);
         assert_eq!(
-            said(Format::Text, &began),
+            logged(Format::Text, &began),
             "2025-11-24T16:00:00.123Z INFO  worker w1: started \"night\" (execution 42): task 3, type sql, attempt 2 of 3"
         );
         let took = Duration::from_millis(1500);
         let reason = "no\u{1b}[2J\nmore".to_owned();
         let failed = Event::Job(job(Source::Queue), JobEvent::Failed { took, again: false, reason });
         assert_eq!(failed.level(), Level::Error);
-        let text = said(Format::Text, &failed);
+        let text = logged(Format::Text, &failed);
         assert!(text.starts_with(
             "2025-11-24T16:00:00.123Z ERROR worker w1: failed \"night\" (item 42) after 1.500 s, for good: no"
         ));
@@ -111,7 +111,7 @@ mod tests {
         let took = Duration::from_millis(250);
         let reason = "no\u{1b}[2J\u{202e}\nmore".to_owned();
         let failed = Event::Job(job(Source::Tasks), JobEvent::Failed { took, again: true, reason });
-        let line = said(Format::Json, &failed);
+        let line = logged(Format::Json, &failed);
         assert!(!line.contains(|c: char| c.is_control() || c == '\u{202e}'), "{line:?}");
         let mut found: Value = serde_json::from_str(&line).unwrap();
         let error = found.as_object_mut().unwrap().remove("error").unwrap();
@@ -127,7 +127,7 @@ mod tests {
             "task_id": 3, "execution_id": 42, "name": "night", "type": "sql", "attempt": 2, "max_attempts": 3,
             "seconds": 0.25, "again": true});
         assert_eq!(found, expected);
-        let line = said(Format::Json, &Event::Connected { pid: 7, types: Types::only(["sql", "sleep"]) });
+        let line = logged(Format::Json, &Event::Connected { pid: 7, types: Types::only(["sql", "sleep"]) });
         let found: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(found["event"], "connected");
         assert_eq!(found["message"], "connected, served by process 7; takes sleep, sql");
@@ -138,7 +138,8 @@ mod tests {
     fn a_long_text_is_cut() {
         let event = Event::Waiting("x".repeat(100_000));
         assert!(
-            said(Format::Text, &event).len() < 2 * LONGEST && said(Format::Json, &event).len() < 4 * LONGEST
+            logged(Format::Text, &event).len() < 2 * LONGEST
+                && logged(Format::Json, &event).len() < 4 * LONGEST
         );
     }
 }

@@ -230,7 +230,7 @@ mod tests {
     #[tokio::test]
     async fn work_that_is_not_confirmed_is_not_polled_until_it_is() {
         let hold = suspended();
-        let (_teller, stop) = Stop::new(&hold);
+        let (_sender, stop) = Stop::new(&hold);
         let count = Arc::new(AtomicU32::new(0));
         let work = tokio::spawn({
             let (stop, work) = (stop.clone(), counting(&count));
@@ -249,26 +249,26 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_that_was_lost_meanwhile_is_told_before_it_does_anything() {
+    async fn lost_work_sees_the_stop_reason_before_it_runs() {
         let hold = suspended();
-        let (teller, stop) = Stop::new(&hold);
+        let (sender, stop) = Stop::new(&hold);
         let seen = {
             let stop = stop.clone();
             tokio::spawn(async move { gate(async { stop.reason() }, &stop).await })
         };
         tokio::task::yield_now().await;
-        assert!(teller.request(StopReason::NotOurs));
-        assert!(!teller.request(StopReason::ShutDown), "the first reason counts");
+        assert!(sender.request(StopReason::NotOurs));
+        assert!(!sender.request(StopReason::ShutDown), "the first reason counts");
         assert_eq!(seen.await.unwrap(), Some(StopReason::NotOurs));
         assert_eq!(stop.stopped().await, StopReason::NotOurs);
         assert_eq!(stop.confirmed().await, Err(StopReason::NotOurs));
         hold.0.send_modify(|confirmed| confirmed.lasts = LONG);
         hold.confirm(clock::since_boot());
-        assert!(!stop.may_go_on(), "a heartbeat does not take a stop back");
+        assert!(!stop.may_go_on(), "a heartbeat does not withdraw a stop");
     }
 
     #[tokio::test]
-    async fn a_stop_that_is_never_told_lets_everything_go_on() {
+    async fn a_stop_that_is_never_requested_lets_work_continue() {
         let stop = Stop::never();
         assert!(stop.may_go_on() && stop.reason().is_none());
         gate(async {}, &stop).await;

@@ -220,44 +220,44 @@ impl Notifications {
 mod tests {
     use super::*;
 
-    fn said(channel: &str, number: usize) -> Notification {
+    fn notification(channel: &str, number: usize) -> Notification {
         Notification { channel: channel.to_owned(), payload: number.to_string(), pid: 1 }
     }
 
     #[tokio::test]
     async fn one_channel_does_not_push_out_another() {
-        let (ears, mut reader) = pair();
+        let (sender, mut reader) = pair();
         for number in 0..1000 {
-            ears.deliver(said("loud", number));
+            sender.deliver(notification("loud", number));
         }
-        ears.deliver(said("quiet", 0));
-        drop(ears);
+        sender.deliver(notification("quiet", 0));
+        drop(sender);
         for number in 0..WAITING {
-            assert_eq!(reader.recv().await, Some(Received::Notified(said("loud", number))));
+            assert_eq!(reader.recv().await, Some(Received::Notified(notification("loud", number))));
         }
-        assert_eq!(reader.recv().await, Some(Received::Notified(said("quiet", 0))));
+        assert_eq!(reader.recv().await, Some(Received::Notified(notification("quiet", 0))));
         assert_eq!(reader.recv().await, Some(Received::More("loud".to_owned())));
         assert_eq!(reader.recv().await, None);
         assert_eq!(reader.recv().await, None);
     }
 
     #[tokio::test]
-    async fn whoever_waits_is_woken() {
-        let (ears, mut reader) = pair();
+    async fn a_waiting_reader_is_woken() {
+        let (sender, mut reader) = pair();
         assert_eq!(reader.try_recv(), None);
         let reads = tokio::spawn(async move { (reader.recv().await, reader.recv().await) });
         tokio::task::yield_now().await;
-        ears.deliver(said("a", 1));
+        sender.deliver(notification("a", 1));
         tokio::task::yield_now().await;
-        drop(ears);
-        assert_eq!(reads.await.unwrap(), (Some(Received::Notified(said("a", 1))), None));
+        drop(sender);
+        assert_eq!(reads.await.unwrap(), (Some(Received::Notified(notification("a", 1))), None));
     }
 
     #[test]
-    fn nothing_is_kept_for_nobody() {
-        let (ears, reader) = pair();
+    fn notifications_without_a_reader_are_dropped() {
+        let (sender, reader) = pair();
         drop(reader);
-        ears.deliver(said("a", 1));
-        assert!(ears.0.waiting().notifications.is_empty());
+        sender.deliver(notification("a", 1));
+        assert!(sender.0.waiting().notifications.is_empty());
     }
 }

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_says_is_one_harmless_line_of_limited_length() {
+    fn server_text_is_one_harmless_line_of_limited_length() {
         assert_eq!(server_text("no"), "no");
         assert_eq!(
             server_text("a\u{1b}[2Jb\nc\u{9b}d\u{202e}"),

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_what_was_meant() {
+    fn a_misspelled_word_finds_the_nearest_match() {
         let words = ["host", "port", "read_only", "refresh"];
         for (typed, meant) in [
             ("hsot", Some("host")),

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_as_the_same() {
+    fn a_written_connection_string_parses_to_the_same_settings() {
         for text in [
             "app",
             "host=/run/postgresql port=6000 user=ops",

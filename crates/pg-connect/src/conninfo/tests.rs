@@ -37,7 +37,7 @@ fn password(info: &ConnInfo) -> Option<&str> {
 }
 
 #[test]
-fn strings_say_where() {
+fn connection_strings_resolve_to_the_expected_target() {
     for (text, meaning) in [
         ("", "[local]:5432/me as me"),
         ("app", "[local]:5432/app as me"),
@@ -160,7 +160,7 @@ fn strings_with_mistakes_are_refused() {
 }
 
 #[test]
-fn what_makes_no_difference_is_taken() {
+fn settings_without_effect_are_accepted() {
     let text = "gssencmode=prefer krbsrvname=x client_encoding=auto sslcompression=0 sslsni=0 \
                 sslnegotiation=postgres ssl_min_protocol_version=TLSv1.2 replication=false load_balance_hosts=disable";
     assert_eq!(target(text).unwrap().describe(), "[local]:5432/me as me");
@@ -317,7 +317,7 @@ fn password_file_of_each_host_and_its_mode() {
 }
 
 #[test]
-fn a_service_stands_between_the_string_and_the_environment() {
+fn a_service_ranks_between_the_string_and_the_environment() {
     let home = tempfile::tempdir().unwrap();
     let own = home.path().join(".pg_service.conf");
     let text = "# mine\n[first]\nhost=one\nport = 1\n[prod]\n  host=db.prod  \nport=7\nhost=again\nuser=svc\npassword=hush hush\n\n[later]\nhost=x\n";

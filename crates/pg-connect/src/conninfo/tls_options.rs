@@ -177,7 +177,7 @@ mod tests {
     use super::SslMode;
 
     #[test]
-    fn what_a_connection_with_tls_was_made_with() {
+    fn the_mode_of_a_tls_connection_is_at_least_require() {
         for (mode, expected) in [
             (SslMode::Allow, "require"),
             (SslMode::Prefer, "require"),

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn only_after_the_last_waking_and_only_there() {
+    fn only_overlap_after_the_last_resumption_counts_as_woken() {
         // Resumed at 20, at work until 30, stopped again until 50: its work in between was more than one sign.
         let twice = Run { before_last: Some(29), ended: Some(51), ..run(1, 0, 50) };
         let stops = [stop(1, 30, 50), stop(1, 10, 20)];
@@ -250,7 +250,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_what_looking_at_every_moment_says(runs in prop::collection::vec(a_run(), 0..8), stops in some_stops()) {
+        fn overlaps_match_a_brute_force_model(runs in prop::collection::vec(a_run(), 0..8), stops in some_stops()) {
             let found = overlaps(&runs, &stops);
             for (i, a) in runs.iter().enumerate() {
                 for (j, b) in runs.iter().enumerate().skip(i + 1) {

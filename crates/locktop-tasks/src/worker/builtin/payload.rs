@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_understood() {
+    fn payloads_of_each_kind_are_parsed() {
         let sql = |text: &str| PayloadWork::Sql(text.to_owned());
         for (kind, payload, what, timeout) in [
             ("sleep", r#"{"seconds": 1.5}"#, PayloadWork::Sleep(Duration::from_millis(1500)), None),
@@ -198,9 +198,9 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_refused_with_what_is_known() {
+    fn invalid_payloads_are_refused_with_an_example() {
         let long = format!(r#"{{"channel": "a", "payload": "{}"}}"#, "x".repeat(8000));
-        for (kind, payload, said) in [
+        for (kind, payload, expected) in [
             ("sleep", None, "is missing"),
             ("sleep", Some("[]"), "is not an object"),
             ("sleep", Some("{}"), "has no \"seconds\""),
@@ -222,7 +222,7 @@ mod tests {
             ("command", Some("{}"), "\"argv\""),
         ] {
             let error = read(&job(kind, payload)).unwrap_err();
-            assert!(error.contains(said) && error.contains(&format!("\"{kind}\"")), "{error}");
+            assert!(error.contains(expected) && error.contains(&format!("\"{kind}\"")), "{error}");
             assert!(error.contains("; such as {\""), "{error}");
         }
         let error = read(&job("mail", None)).unwrap_err();

@@ -22,15 +22,15 @@ fn tag(number: u32) -> LockTag {
 fn row(tags: u32) -> impl Strategy<Value = Lock> {
     let mode = prop::sample::select(LockMode::ALL.to_vec());
     let start = prop::option::weighted(0.8, 0..6_i64);
-    (0..tags, mode, any::<bool>(), 1..11_i32, start).prop_map(|(number, mode, granted, who, start)| Lock {
+    (0..tags, mode, any::<bool>(), 1..11_i32, start).prop_map(|(number, mode, granted, pid, start)| Lock {
         tag: tag(number),
         mode,
         granted,
-        pid: (who > 2).then_some(who),
-        virtualtransaction: if who > 2 {
-            VirtualTransaction { proc_number: who, local_xid: 1 }
+        pid: (pid > 2).then_some(pid),
+        virtualtransaction: if pid > 2 {
+            VirtualTransaction { proc_number: pid, local_xid: 1 }
         } else {
-            vxid(who.unsigned_abs())
+            vxid(pid.unsigned_abs())
         },
         wait_start: start.filter(|_| !granted).map(at),
     })
@@ -84,16 +84,16 @@ fn the_conflict_table_is_symmetric_and_as_documented() {
 const ENDS: [(End, Keeps); 3] =
     [(End::Session, Keeps::Nothing), (End::Transaction, Keeps::Advisory), (End::Statement, Keeps::All)];
 
-fn released(graph: &WaitGraph, slow: &Reference, gone: &BTreeSet<Party>, end: End, keeps: Keeps) {
-    let parties: Vec<Party> = gone.iter().copied().collect();
+fn released(graph: &WaitGraph, slow: &Reference, ended: &BTreeSet<Party>, end: End, keeps: Keeps) {
+    let parties: Vec<Party> = ended.iter().copied().collect();
     let release = graph.release(&parties, end);
     let edges = slow.edges();
     let behind: BTreeSet<Party> = parties.iter().flat_map(|party| behind(&edges, *party)).collect();
-    let behind = &behind - gone;
-    let sure = slow.released(gone, keeps);
-    let hope = slow.released(gone, Keeps::Nothing);
-    let now: BTreeSet<Party> = &(&slow.clone().go(gone, keeps) & &sure) & &behind;
-    let what = format!("{gone:?} {end:?}");
+    let behind = &behind - ended;
+    let sure = slow.released(ended, keeps);
+    let hope = slow.released(ended, Keeps::Nothing);
+    let now: BTreeSet<Party> = &(&slow.clone().go(ended, keeps) & &sure) & &behind;
+    let what = format!("{ended:?} {end:?}");
     assert_eq!(set(release.now.clone()), now, "{what}: now");
     assert_eq!(set(release.in_turn.clone()), &(&behind & &sure) - &now, "{what}: in turn");
     assert_eq!(set(release.unsure.clone()), &(&behind & &hope) - &sure, "{what}: unsure");
@@ -102,7 +102,7 @@ fn released(graph: &WaitGraph, slow: &Reference, gone: &BTreeSet<Party>, end: En
         return;
     }
     // If all of them end too, no party stays blocked, except in a deadlock.
-    let all: BTreeSet<Party> = gone.iter().chain(&release.others).copied().collect();
+    let all: BTreeSet<Party> = ended.iter().chain(&release.others).copied().collect();
     let rest = &set(release.still) - &slow.released(&all, Keeps::Nothing);
     let is_cyclic = |party: &Party| {
         let behind = self::behind(&edges, *party);
@@ -112,7 +112,7 @@ fn released(graph: &WaitGraph, slow: &Reference, gone: &BTreeSet<Party>, end: En
     assert!(rest.iter().all(cyclic), "{what}: {rest:?} stay without {all:?}");
     assert!(
         release.others.iter().all(|other| !edges.iter().any(|edge| edge.0 == *other)),
-        "{what}: they wait for nobody"
+        "{what}: they wait for no party"
     );
 }
 
@@ -151,7 +151,7 @@ fn check(graph: &WaitGraph, slow: &Reference, everybody: &BTreeSet<Party>) {
         assert_eq!(in_cycles.contains(party), mutual, "{party:?}");
         if blocked.contains(party) {
             let reaches_cycle = in_cycles.iter().any(|member| closure[member].contains(party));
-            assert!(!above.is_empty() || mutual || reaches_cycle, "{party:?} leads nowhere");
+            assert!(!above.is_empty() || mutual || reaches_cycle, "{party:?} is below no root or cycle");
         }
     }
     for cycle in &graph.cycles {
@@ -181,7 +181,7 @@ fn check(graph: &WaitGraph, slow: &Reference, everybody: &BTreeSet<Party>) {
     }));
 }
 
-/// Every waiter is there once, below a top, along an edge.
+/// Every waiter appears once, below a top, along an edge.
 fn check_tree(graph: &WaitGraph, slow: &Reference) {
     let tree = &graph.tree;
     let edges = edges(graph);
@@ -262,33 +262,33 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases()) })]
 
     #[test]
-    fn one_lock_is_as_the_reference_says(scan in scan(1)) {
+    fn a_graph_of_one_lock_matches_the_reference(scan in scan(1)) {
         let slow = Reference::new(&scan);
         check(&scan.graph(), &slow, &parties(&scan));
         check_tree(&scan.graph(), &slow);
     }
 
     #[test]
-    fn several_locks_are_as_the_reference_says(scan in scan(5)) {
+    fn a_graph_of_several_locks_matches_the_reference(scan in scan(5)) {
         let slow = Reference::new(&scan);
         check(&scan.graph(), &slow, &parties(&scan));
         check_tree(&scan.graph(), &slow);
     }
 
     #[test]
-    fn several_that_go_are_as_the_reference_says(scan in scan(4), who in vec(any::<prop::sample::Index>(), 0..5)) {
+    fn the_release_of_several_parties_matches_the_reference(scan in scan(4), picks in vec(any::<prop::sample::Index>(), 0..5)) {
         let (graph, slow) = (scan.graph(), Reference::new(&scan));
         let everybody: Vec<Party> = parties(&scan).into_iter().collect();
         prop_assume!(!everybody.is_empty());
-        let gone: Vec<Party> = who.iter().map(|who| *who.get(&everybody)).collect();
-        let all: BTreeSet<Party> = gone.iter().copied().collect();
-        prop_assert_eq!(set(graph.granted_by(&gone)), slow.clone().go(&all, Keeps::Nothing));
+        let ended: Vec<Party> = picks.iter().map(|pick| *pick.get(&everybody)).collect();
+        let all: BTreeSet<Party> = ended.iter().copied().collect();
+        prop_assert_eq!(set(graph.granted_by(&ended)), slow.clone().go(&all, Keeps::Nothing));
         for (end, keeps) in ENDS {
             released(&graph, &slow, &all, end, keeps);
         }
         let edges = slow.edges();
         let behind: BTreeSet<Party> = all.iter().flat_map(|party| behind(&edges, *party)).collect();
-        prop_assert_eq!(set(graph.blocked_by_all(&gone)), &behind - &all);
+        prop_assert_eq!(set(graph.blocked_by_all(&ended)), &behind - &all);
         for party in &everybody {
             prop_assert_eq!(graph.granted_by(&[*party, *party]), graph.granted_by(&[*party]));
         }

@@ -15,7 +15,7 @@ struct Case {
 const CASES: &[Case] = &[
     Case { what: "nothing", scan: "", edges: "", roots: "", cycles: "", tree: "" },
     Case {
-        what: "nobody waits",
+        what: "no session waits",
         scan: "10 holds A X; 11 holds B X",
         edges: "",
         roots: "",
@@ -39,7 +39,7 @@ const CASES: &[Case] = &[
         tree: "10(11 12 13)",
     },
     Case {
-        what: "one of two sharers frees nobody",
+        what: "one of two sharers frees no waiter",
         scan: "10 holds A S; 9 holds A S; 11 waits A X @1",
         edges: "11-10 11-9",
         roots: "9:1/0 10:1/0",
@@ -55,7 +55,7 @@ const CASES: &[Case] = &[
         tree: "p7(11+1) p8",
     },
     Case {
-        what: "DDL in the queue blocks a reader, whom the holder does not",
+        what: "DDL in the queue blocks a reader that the holder does not block",
         scan: "10 holds rel16 AS; 11 waits rel16 AX @1; 12 waits rel16 AS @2; 13 waits rel16 AS @3",
         edges: "11-10 12~11 13~11",
         roots: "10:3/1",
@@ -71,7 +71,7 @@ const CASES: &[Case] = &[
         tree: "10(11)",
     },
     Case {
-        what: "row locks: the first waits for the transaction, the next for the row, locks on other rows are nothing",
+        what: "row locks: the first waits for the transaction, the next for the row, locks on other rows do not count",
         scan: "10 holds xid7 X; 11 holds tup1 X; 11 waits xid7 S @1; 12 waits tup1 X @2; 13 holds tup2 X;
                13 holds xid9 X; 14 waits xid9 S @3",
         edges: "11-10 12-11 14-13",
@@ -80,7 +80,7 @@ const CASES: &[Case] = &[
         tree: "10(11(12)) 13(14)",
     },
     Case {
-        what: "a deadlock not yet resolved, and somebody behind it",
+        what: "a deadlock not yet resolved, and a waiter behind it",
         scan: "10 holds A X; 11 holds B X; 10 waits B X @2; 11 waits A X @1; 12 waits A X @3",
         edges: "10-11 11-10 12-10 12~11",
         roots: "",
@@ -113,7 +113,7 @@ const CASES: &[Case] = &[
         tree: "9(11)",
     },
     Case {
-        what: "two sharers who want more wait for each other",
+        what: "two sharers that want more wait for each other",
         scan: "10 holds A S; 11 holds A S; 10 waits A X @1; 11 waits A X @2",
         edges: "10-11 10~11 11-10",
         roots: "",
@@ -121,7 +121,7 @@ const CASES: &[Case] = &[
         tree: "10+1(11)",
     },
     Case {
-        what: "who already holds the lock goes before those that wait for it",
+        what: "a session that already holds the lock is ahead of those that wait for it",
         scan: "10 holds A S; 9 holds A S; 11 waits A X @1; 12 waits A X @2; 10 waits A X @3",
         edges: "10-9 11-10 11-9 11~10 12-10 12-9 12~10 12~11",
         roots: "9:3/1",
@@ -137,7 +137,7 @@ const CASES: &[Case] = &[
         tree: "10(12 11+1)",
     },
     Case {
-        what: "who only stands in the queue blocks too",
+        what: "a session that is only in the queue blocks too",
         scan: "9 holds rel16 S; 10 waits rel16 RX @1; 11 waits rel16 AX @2; 12 waits rel16 RS @3",
         edges: "10-9 11-9 11~10 12~11",
         roots: "9:3/1",
@@ -204,12 +204,12 @@ fn pids(graph: &WaitGraph, party: i32) -> [String; 3] {
 }
 
 #[test]
-fn the_walk_goes_on_past_those_it_cannot_wake() {
+fn the_walk_continues_past_waiters_it_cannot_wake() {
     let graph = graph("9 holds rel16 S; 10 waits rel16 RX @1; 11 waits rel16 AX @2; 12 waits rel16 RS @3");
     assert_eq!(pids(&graph, 11), ["12", "12", "9"], "12 fits 9 and 10");
     assert_eq!(pids(&graph, 10), ["", "11 12", "9"]);
     assert_eq!(pids(&graph, 9), ["10", "10 11 12", ""]);
-    assert_eq!(pids(&graph, 99), ["", "", ""], "nobody");
+    assert_eq!(pids(&graph, 99), ["", "", ""], "no such session");
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn a_waiter_behind_its_own_group_is_not_woken_past_it() {
 }
 
 #[test]
-fn a_prepared_transaction_that_goes_frees() {
+fn the_end_of_a_prepared_transaction_frees_the_first_waiter() {
     let graph = graph("p7 holds rel16 RX; 11 waits rel16 AX @1; 12 waits rel16 AS @2");
     let prepared = Party::Prepared(vxid(7));
     assert_eq!(names(&graph.granted_by(&[prepared])), "11");
@@ -241,7 +241,7 @@ fn two_sharers_are_freed_together_but_a_third_party_is_not() {
 }
 
 #[test]
-fn nobody_is_behind_or_above_itself() {
+fn no_party_is_behind_or_above_itself() {
     let graph = graph("10 holds A X; 11 holds B X; 10 waits B X @2; 11 waits A X @1; 12 waits A X @3");
     assert_eq!(pids(&graph, 10), ["11", "11 12", ""]);
     assert_eq!(graph.tree.nodes[0].cycle, Some(0));
@@ -267,7 +267,7 @@ fn queue_edges_are_shown_up_to_a_limit() {
 }
 
 #[test]
-fn the_tree_says_what_each_waits_for() {
+fn the_tree_shows_what_each_party_waits_for() {
     let graph = graph("10 holds A X; 10 holds B X; 11 waits B X @3; 12 waits A X @1; 13 waits A X @2");
     let tree = &graph.tree;
     assert_eq!(tree.nodes[0].below, 3);

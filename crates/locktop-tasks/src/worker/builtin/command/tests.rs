@@ -54,8 +54,8 @@ fn a_program_is_a_list_of_texts() {
 }
 
 #[tokio::test]
-async fn how_it_ends_is_told_with_the_last_that_it_said() {
-    assert_eq!(shell("echo one; echo two >&2", LONG).await.map(|said| said.lines().count()), Ok(2));
+async fn the_result_has_the_exit_status_and_the_last_output() {
+    assert_eq!(shell("echo one; echo two >&2", LONG).await.map(|output| output.lines().count()), Ok(2));
     assert_eq!(shell("exit 3", LONG).await, failed("exit status 3"));
     assert_eq!(shell("echo why; exit 3", LONG).await, failed("exit status 3: why"));
     assert_eq!(shell("kill -9 $$", LONG).await, failed("ended by signal 9"));
@@ -63,34 +63,34 @@ async fn how_it_ends_is_told_with_the_last_that_it_said() {
     let error = run(&none, &job(), LONG, &Stop::never()).await.unwrap_err().to_string();
     assert!(error.starts_with("exit status 127: ") && error.contains("not found"), "{error}");
     // More than a pipe holds.
-    let said = shell("i=0; while [ $i -lt 20000 ]; do echo $i; i=$((i + 1)); done", LONG).await.unwrap();
-    assert!(said.ends_with("\n19999") && said.lines().count() == 10, "{said}");
+    let output = shell("i=0; while [ $i -lt 20000 ]; do echo $i; i=$((i + 1)); done", LONG).await.unwrap();
+    assert!(output.ends_with("\n19999") && output.lines().count() == 10, "{output}");
 }
 
 #[tokio::test]
-async fn arguments_are_no_shell_s_and_the_environment_has_nothing_of_ours() {
+async fn arguments_bypass_the_shell_and_the_environment_is_not_inherited() {
     let echo = json!({"argv": ["printf", "[%s]", "$HOME", "a b", "; exit 1"], "env": {}});
-    let said = run(&program(&echo).unwrap(), &job(), LONG, &Stop::never()).await;
-    assert_eq!(said, Ok("[$HOME][a b][; exit 1]".to_owned()));
+    let output = run(&program(&echo).unwrap(), &job(), LONG, &Stop::never()).await;
+    assert_eq!(output, Ok("[$HOME][a b][; exit 1]".to_owned()));
     // Cargo sets these for its tests.
     assert!(std::env::var("CARGO_MANIFEST_DIR").is_ok());
     let env = json!({"argv": ["sh", "-c", "echo $LOCKTOP_SOURCE $LOCKTOP_ID $LOCKTOP_NAME $LOCKTOP_ATTEMPT $MORE [$CARGO_MANIFEST_DIR]; cat"],
         "env": {"MORE": "x", "LOCKTOP_ATTEMPT": "own"}});
-    let said = run(&program(&env).unwrap(), &job(), LONG, &Stop::never()).await;
-    assert_eq!(said, Ok("task 42 night own x []".to_owned()), "and standard input is empty");
+    let output = run(&program(&env).unwrap(), &job(), LONG, &Stop::never()).await;
+    assert_eq!(output, Ok("task 42 night own x []".to_owned()), "and standard input is empty");
 }
 
 /// True also for a zombie that was not waited for yet.
-fn is_gone(pid: &str) -> bool {
+fn has_ended(pid: &str) -> bool {
     let state = std::process::Command::new("ps").args(["-o", "stat=", "-p", pid]).output().unwrap();
     let state = String::from_utf8_lossy(&state.stdout).trim().to_owned();
     state.is_empty() || state.starts_with('Z')
 }
 
-async fn gone(pid: &str) {
+async fn wait_until_ended(pid: &str) {
     let start = clock::monotonic();
-    while !is_gone(pid) {
-        assert!(start.elapsed() < LONG, "{pid} is still there");
+    while !has_ended(pid) {
+        assert!(start.elapsed() < LONG, "{pid} has not ended");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -103,23 +103,23 @@ async fn past_its_time_the_whole_group_ends() {
         let error = shell(&script, Duration::from_millis(500)).await.unwrap_err().to_string();
         let pids = error.strip_prefix("timed out after 0.5 s: ").unwrap_or_else(|| panic!("{error}"));
         for pid in pids.split(' ') {
-            gone(pid).await;
+            wait_until_ended(pid).await;
         }
     }
 }
 
 #[tokio::test]
-async fn what_it_leaves_in_its_group_ends_with_it() {
-    let said = shell("sleep 1000 >/dev/null 2>&1 & echo $!", LONG).await.unwrap();
-    gone(&said).await;
+async fn processes_left_in_the_group_end_with_the_program() {
+    let output = shell("sleep 1000 >/dev/null 2>&1 & echo $!", LONG).await.unwrap();
+    wait_until_ended(&output).await;
     // Also a process that keeps the output open.
-    let said = shell("sleep 1000 & echo $!", LONG).await.unwrap();
-    gone(&said).await;
+    let output = shell("sleep 1000 & echo $!", LONG).await.unwrap();
+    wait_until_ended(&output).await;
 }
 
 /// Dropped, as when the worker ends at once.
 #[tokio::test]
-async fn nobody_left_who_could_end_it_it_is_killed() {
+async fn dropping_the_work_kills_the_program() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("pid");
     let script = format!("echo $$ > {0}.new; mv {0}.new {0}; sleep 1000", file.display());
@@ -130,9 +130,9 @@ async fn nobody_left_who_could_end_it_it_is_killed() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let pid = std::fs::read_to_string(&file).unwrap();
-    assert!(!is_gone(pid.trim()));
+    assert!(!has_ended(pid.trim()));
     work.abort();
-    gone(pid.trim()).await;
+    wait_until_ended(pid.trim()).await;
 }
 
 #[test]
