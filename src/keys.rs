@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused_by_name() {
+    fn text_that_is_not_a_key_is_rejected_by_name() {
         for text in ["", "ctrl-", "foo", "f0", "f13", "ctrl-foo", "\u{1b}"] {
             assert_eq!(Key::parse(text), Err(KeyError(text.to_owned())), "{text:?}");
         }
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_is_read_again() {
+    fn a_printed_key_parses_to_the_same_key() {
         for (name, ..) in NAMES {
             let key = Key::parse(name).unwrap();
             assert_eq!(Key::parse(&key.to_string()), Ok(key), "{name}");

@@ -95,7 +95,7 @@ mod tests {
     use crate::sample::at;
 
     #[test]
-    fn a_time_of_day_is_the_last_there_was() {
+    fn a_time_of_day_means_its_latest_occurrence() {
         // The snapshot is at 14:02:31 UTC, 15:02:31 in this zone.
         let zone: Zone = chrono::FixedOffset::east_opt(3600).unwrap().into();
         let time = |text: &str| match parse(text, at(0.0), zone) {
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_of_day_that_there_is_twice_is_the_last_that_was() {
+    fn a_time_of_day_at_a_dst_change_means_its_latest_occurrence() {
         let zone = crate::model::zone::tests::berlin();
         let newest = |text: &str| text.parse::<Timestamp>().unwrap();
         for (typed, now, expected) in [
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_told() {
+    fn text_that_is_not_a_time_is_rejected() {
         let parsed = |text: &str| parse(text, at(0.0), chrono::Offset::fix(&chrono::Utc).into());
         assert_eq!(
             (parsed(""), parsed("now"), parsed("worst")),

@@ -68,7 +68,7 @@ fn help_is_not_h() {
 }
 
 #[test]
-fn h_alone_is_told_where_the_help_is() {
+fn h_without_a_host_points_to_the_help() {
     for line in ["-h", "snapshot -h", "--host"] {
         let error = parse(line).unwrap_err();
         let words = error.to_string();
@@ -216,7 +216,7 @@ fn a_password_on_the_command_line_is_seen() {
 }
 
 #[test]
-fn what_does_not_go_together_is_refused() {
+fn conflicting_or_invalid_connection_arguments_are_rejected() {
     for (line, error) in [
         (
             "app -d other",
@@ -303,7 +303,7 @@ fn config_check() {
 
 #[cfg(feature = "redis")]
 #[test]
-fn redis_servers_come_from_the_command_line_or_the_target_or_the_config() {
+fn redis_servers_are_taken_from_command_line_target_or_config() {
     let config = "[redis]\nurls = [\"redis://everywhere\"]\npattern = \"mutex:*\"\n\
                   [targets.prod]\nconninfo = \"dbname=app\"\n[targets.prod.redis]\nurls = [\"redis://a\", \"redis://b\"]\n";
     let found = |line: &str, config: &str| {

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dear_look_is_made_less_often() {
+    fn expensive_polls_are_made_less_often() {
         for (costs, share, asked, expected) in [
             (&[4; 5][..], 0.02, 1.0, None),
             (&[31; 5], 0.02, 1.0, Some(2.0)),

@@ -7,7 +7,7 @@ fn result(name: &str, outcome: Outcome, detail: &str) -> TargetResult {
 }
 
 #[test]
-fn a_report_is_told_and_bad_news_stays_until_somebody_has_seen_it() {
+fn a_failed_action_is_reported_until_the_notice_has_been_seen() {
     let mut app = app(sample::incident(0.0));
     slowly(&mut app, "Ky");
     let number = app.pending_actions[0].number;
@@ -30,7 +30,7 @@ fn a_report_is_told_and_bad_news_stays_until_somebody_has_seen_it() {
 
 /// A recovered task moves down to the idle ones; the cursor stays near the next orphan instead of following it.
 #[test]
-fn the_view_does_not_follow_what_is_done_with_out_of_sight() {
+fn the_cursor_does_not_follow_a_handled_row_out_of_sight() {
     for (outcome, page, selected) in
         [(Outcome::Done, 1, false), (Outcome::Done, 20, true), (Outcome::Changed, 1, true)]
     {
@@ -56,7 +56,7 @@ fn the_view_does_not_follow_what_is_done_with_out_of_sight() {
 }
 
 #[test]
-fn the_same_key_acts_on_no_other_where_there_is_no_more_to_do() {
+fn a_second_action_on_a_handled_row_asks_to_select_a_row() {
     let mut app = app(sample::jobs(0.0));
     drive(&mut app, "4g");
     let orphan = app.pane(Pane::Tasks).selected;
@@ -83,7 +83,7 @@ fn the_same_key_acts_on_no_other_where_there_is_no_more_to_do() {
 
 /// If the cursor moved away and back before the result arrived, the row counts as selected again.
 #[test]
-fn what_was_selected_since_is_not_done_with() {
+fn a_row_selected_again_before_the_result_does_not_count_as_handled() {
     for (keys, is_done) in [("", true), ("jk", false)] {
         let mut app = app(sample::jobs(0.0));
         drive(&mut app, "4g");
@@ -107,7 +107,7 @@ fn what_was_selected_since_is_not_done_with() {
 }
 
 #[test]
-fn marks_go_with_what_was_asked_for() {
+fn marks_are_cleared_when_the_action_is_confirmed() {
     let mut app = app(sample::jobs(0.0));
     let effects = slowly(&mut app, "4/state:idle<enter>*E");
     assert_eq!(effects, []);

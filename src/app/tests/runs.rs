@@ -85,7 +85,7 @@ fn a_report_has_each_session_of_a_run() {
 }
 
 #[test]
-fn esc_folds_only_what_is_long() {
+fn esc_does_not_fold_a_run_that_became_short() {
     let mut app = app(chain(11));
     drive(&mut app, "2jj<enter>");
     assert_eq!(pids(&app).len(), 11);

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_pause_holds_the_screen_and_the_polling_goes_on() {
+fn a_pause_freezes_the_screen_while_polling_continues() {
     let mut app = app(sample::incident(0.0));
     drive(&mut app, "p");
     arrive(&mut app, sample::Builder { now: 5.0, ..Builder::default() }.view());
@@ -12,7 +12,7 @@ fn a_pause_holds_the_screen_and_the_polling_goes_on() {
 }
 
 #[test]
-fn who_is_followed_is_selected_on_every_screen() {
+fn a_followed_session_is_selected_on_every_screen() {
     let mut app = app(sample::incident(0.0));
     drive(&mut app, "7/pid:4977<enter>jf<esc>3");
     let lock = crate::app::panes::RowId::Awaited(sample::advisory(72_707_369));
@@ -26,7 +26,7 @@ fn who_is_followed_is_selected_on_every_screen() {
 }
 
 #[test]
-fn tasks_have_a_screen_and_a_pane_where_there_are_tables() {
+fn tasks_have_a_screen_and_a_pane_if_task_tables_exist() {
     let mut with = app(sample::jobs(0.0));
     for (keys, screen, focus) in [
         ("4", Screen::Tasks, Pane::Tasks),
@@ -58,7 +58,7 @@ fn task_states(app: &App) -> Vec<&'static str> {
 }
 
 #[test]
-fn what_needs_somebody_comes_first_and_the_rest_can_be_filtered_and_sorted() {
+fn urgent_tasks_are_first_and_tasks_can_be_filtered_and_sorted() {
     let mut app = app(sample::jobs(0.0));
     drive(&mut app, "4");
     let urgent = ["orphan", "slow", "overdue", "overdue", "leaked", "running", "due", "idle", "disabled"];
@@ -146,7 +146,7 @@ fn zoom_shows_one_pane_and_gives_the_other_back() {
 }
 
 #[test]
-fn every_pane_of_the_overview_has_its_rows_whatever_the_size() {
+fn every_pane_of_the_overview_has_its_rows_at_any_size() {
     let mut app = begun(sample::systems::leases(0.0));
     let all = [Pane::Findings, Pane::Chains, Pane::Advisory, Pane::Tasks, Pane::Leases];
     for (columns, rows) in [(80, 23), (60, 15), (120, 35), (200, 60)] {
@@ -256,7 +256,7 @@ fn old_data_is_called_old() {
 
 /// Every worker holds a lock on its name, which is of little interest.
 #[test]
-fn names_of_workers_come_after_all_other_locks() {
+fn locks_on_worker_names_are_listed_after_all_other_locks() {
     let mut b = Builder::default();
     b.session(7, "app@worker", crate::model::backend::State::Idle, 1.0, "SELECT 1");
     let name = i64::from(crate::model::namespace::WORKERS) << 48 | 5;
@@ -305,7 +305,7 @@ fn any_keys_in_any_order_keep_the_state_sound() {
 }
 
 #[test]
-fn leases_and_the_queue_have_their_keys_where_there_are_tables() {
+fn shortcuts_of_leases_and_queue_work_if_their_tables_exist() {
     let mut app = app(sample::incident(0.0));
     for (key, words) in [("5", "no leases here"), ("6", "no table task_queue")] {
         drive(&mut app, key);
@@ -334,7 +334,7 @@ fn leases_and_the_queue_have_their_keys_where_there_are_tables() {
 }
 
 #[test]
-fn the_queue_of_a_lock_tells_its_waiters_statements() {
+fn the_detail_of_a_lock_shows_the_statements_of_its_waiters() {
     let mut b = sample::incident(0.0);
     let key = sample::advisory(-1_888_902_025);
     b.session(7001, "app@billing", crate::model::backend::State::Idle, 9.0, "SELECT 1");
@@ -358,7 +358,7 @@ fn the_queue_of_a_lock_tells_its_waiters_statements() {
 
 /// The lock of a client whose host has failed stays until the server detects the failure.
 #[test]
-fn the_detail_of_a_holder_says_how_long_it_would_outlive_its_host() {
+fn the_detail_of_a_holder_shows_when_a_lost_host_is_detected() {
     let text = |keepalives: crate::model::snapshot::Keepalives, pid: i32| {
         let mut snapshot = sample::incident(0.0).snapshot();
         let mut server = snapshot.server().unwrap().clone();
@@ -382,7 +382,7 @@ fn the_detail_of_a_holder_says_how_long_it_would_outlive_its_host() {
 }
 
 #[test]
-fn the_waits_stand_below_the_locks_the_most_expensive_first() {
+fn waits_are_listed_below_the_locks_most_expensive_first() {
     let mut app = app(sample::incident(0.0));
     drive(&mut app, "3<tab><tab>");
     assert_eq!((app.screen, app.focus), (Screen::Locks, Pane::Waits));

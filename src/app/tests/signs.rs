@@ -3,7 +3,7 @@ use crate::app::keymap::Action;
 use crate::app::message::Spot;
 
 #[test]
-fn a_key_that_changes_what_is_not_on_the_screen_says_so() {
+fn a_shortcut_without_a_visible_effect_shows_a_notice() {
     for (keys, words) in [
         ("m", "mouse on: click a row, a heading, a finding or a key; Shift selects text in most terminals"),
         ("mm", "mouse off: the terminal selects text again"),
@@ -31,7 +31,7 @@ fn all_locks_from_elsewhere_leads_back() {
 }
 
 #[test]
-fn who_is_followed_and_has_no_advisory_lock_is_told_of() {
+fn a_followed_session_without_an_advisory_lock_is_reported() {
     for (pid, has_lock, words) in [
         (5100, true, "5100 has no advisory lock; a shows its other lock"),
         (5100, false, "5100 holds no lock and waits for none"),

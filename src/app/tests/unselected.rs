@@ -60,7 +60,7 @@ fn arrows_start_in_the_first_pane_that_has_rows() {
 
 /// The worst finding has changed since; the shortcut was meant for the previous one.
 #[test]
-fn a_row_that_has_just_come_under_the_cursor_is_not_acted_on() {
+fn no_action_applies_to_a_row_that_just_moved_under_the_cursor() {
     let mut app = begun(sample::incident(0.0));
     let first = app.pane(Pane::Findings).selected;
     let mut without = sample::incident(1.0);

@@ -81,7 +81,7 @@ impl Write for Disk {
 }
 
 #[test]
-fn a_full_disk_loses_lines_and_says_how_many() {
+fn lines_lost_to_a_full_disk_are_counted_in_the_log() {
     let disk = Disk::default();
     let (log, sink) = LogWriter::start(disk.clone()).unwrap();
     sink.write("one".into());
@@ -103,7 +103,7 @@ fn a_full_disk_loses_lines_and_says_how_many() {
 }
 
 #[test]
-fn a_disk_that_hangs_keeps_nobody() {
+fn a_hanging_disk_does_not_block_logging_or_exit() {
     let disk = Disk::default();
     disk.set(|state| state.hangs = true);
     let (log, sink) = LogWriter::start(disk.clone()).unwrap();

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn two_actions_on_one_key_are_told_at_the_second() {
+    fn two_actions_bound_to_one_key_are_reported_at_the_second() {
         let check = |text: &str| {
             let config = Config::parse(text, std::path::Path::new("c.toml")).unwrap();
             keymap(&config).map(drop).map_err(|error| error.to_string())

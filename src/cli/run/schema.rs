@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_question_names_what_would_be_gone() {
+    fn the_question_lists_the_rows_that_would_be_dropped() {
         let rows = vec![("scheduled_tasks".to_owned(), 7), ("task_execution_log".to_owned(), 1234)];
         let contents = Contents { version: 5, objects: 80, rows };
         assert_eq!(

@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_it_knows_and_may_do_can_be_asked_for() {
+    fn only_known_and_permitted_types_can_be_requested() {
         let known = Types::only(["sleep", "sql"]);
         let asked = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(ToString::to_string).collect();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_comes_where_it_is_awaited() {
+    fn systemd_gets_notifications_and_sets_the_watchdog_interval() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("notify");
         let ear = UnixDatagram::bind(&path).unwrap();

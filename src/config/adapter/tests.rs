@@ -66,7 +66,7 @@ fn the_least_is_enough() {
 }
 
 #[test]
-fn each_mistake_is_told_with_its_place_and_what_helps() {
+fn each_mistake_is_reported_with_its_place_and_a_hint() {
     let bad = |old: &str, new: &str| parse(&LEAST.replacen(old, new, 1)).unwrap_err();
     for (old, new, expected) in [
         ("format = 1", "format = 2", "small.toml:2:10: format is the number 2: expected 1, the only one"),
@@ -218,7 +218,7 @@ fn an_action_is_one_statement_that_names_the_row_and_its_run() {
 }
 
 #[test]
-fn no_text_whatever_makes_it_panic() {
+fn no_adapter_text_causes_a_panic() {
     for (_, text) in BUILT_IN {
         let lines: Vec<&str> = text.lines().collect();
         for left_out in 0..lines.len() {
@@ -255,7 +255,7 @@ fn names(adapters: &[Arc<Adapter>]) -> Vec<&str> {
 }
 
 #[test]
-fn a_users_adapter_is_added_or_takes_the_place_of_ours() {
+fn a_user_adapter_is_added_or_replaces_a_built_in_one() {
     let river = LEAST.replace("\"small\"", "\"river\"");
     let found = beside("", &[("small.toml", LEAST), ("mine.toml", &river), ("notes.txt", "no")]).unwrap();
     assert!(names(&found).contains(&"small") && names(&found).contains(&"good_job"));
@@ -280,7 +280,7 @@ fn the_config_switches_off_and_sets() {
 }
 
 #[test]
-fn the_config_says_the_zone_of_times_that_have_none() {
+fn the_config_sets_the_zone_of_timestamps_without_one() {
     let of = |name: &str, zone: &str| {
         let found = beside(&format!("[adapters.{name}]\ntime_zone = \"{zone}\"\n"), &[("small.toml", LEAST)]);
         found.map(|all| all.into_iter().find(|adapter| *adapter.name == *name).unwrap())
@@ -300,7 +300,7 @@ fn the_config_says_the_zone_of_times_that_have_none() {
 }
 
 #[test]
-fn mistakes_of_all_files_are_told_at_once() {
+fn mistakes_of_all_files_are_reported_together() {
     let twice = [("a.toml", LEAST), ("b.toml", LEAST)];
     assert_eq!(
         beside("", &twice).unwrap_err(),

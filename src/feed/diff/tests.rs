@@ -65,7 +65,7 @@ fn queue(now: f64, waiters: &[(i32, f64)]) -> Builder {
 }
 
 #[test]
-fn the_first_look_tells_what_is_there() {
+fn the_first_snapshot_reports_existing_waits_and_roots() {
     let mut story = Story { read: 0, ..Story::of(queue(0.0, &[(11, -3.0)])) };
     let events = story.news();
     assert_eq!(
@@ -82,7 +82,7 @@ fn the_first_look_tells_what_is_there() {
 }
 
 #[test]
-fn alike_events_of_one_look_follow_each_other_in_order() {
+fn similar_events_of_one_snapshot_are_consecutive_and_in_order() {
     let crowd: Vec<(i32, f64)> = (0..20).map(|at| (100 + at, f64::from(at) / 100.0)).collect();
     let mut story = Story::of(empty(-1.0));
     let events = story.then(queue(1.0, &crowd));
@@ -159,7 +159,7 @@ fn a_cycle_and_the_deadlock_it_was() {
 }
 
 #[test]
-fn who_is_part_of_a_circle_is_called_no_root() {
+fn no_root_is_named_for_a_waiter_behind_a_wait_cycle() {
     let mut story = Story::of(empty(0.0));
     let mut behind = cycle(1.0);
     behind.session(23, "app@web", State::Active, 1.0, "");
@@ -172,7 +172,7 @@ fn who_is_part_of_a_circle_is_called_no_root() {
 }
 
 #[test]
-fn the_victim_of_a_deadlock_is_named_where_looks_show_it() {
+fn the_victim_of_a_deadlock_is_named_if_snapshots_show_it() {
     let circle = |now| {
         let mut b = cycle(now);
         b.backends.iter_mut().for_each(|backend| backend.xact_start = Some(at(0.0)));
@@ -224,7 +224,7 @@ fn ran(b: &mut Builder, id: i64, task: i64, status: &str, (from, to): (f64, f64)
 }
 
 #[test]
-fn executions_begin_and_end_also_between_two_looks() {
+fn executions_that_start_or_end_between_snapshots_are_reported() {
     let mut story = Story::of(tasks(0.0, |b| ran(b, 899, 1, "completed", (-50.0, -40.0))));
     let events = story.then(tasks(1.0, |b| {
         ran(b, 899, 1, "completed", (-50.0, -40.0));
@@ -284,7 +284,7 @@ fn a_task_is_orphaned_overdue_and_switched() {
 }
 
 #[test]
-fn what_runs_no_more_has_ended_as_its_row_says_or_left_the_log() {
+fn an_execution_ends_as_its_row_states_or_is_removed_from_the_log() {
     // Running executions are read in every poll, finished ones less often.
     let running = |now: f64| tasks(now, |b| runs(b, 900, 1, 0.5));
     let none = |now: f64| tasks(now, |b| ran(b, 899, 2, "completed", (-50.0, -40.0)));
@@ -311,7 +311,7 @@ fn lease(now: f64, owner: &str, token: i64, (since, term): (f64, f64)) -> Builde
 }
 
 #[test]
-fn a_lease_goes_from_hand_to_hand() {
+fn each_change_of_a_lease_is_reported() {
     let mut story = Story::of(lease(0.0, "", 0, (0.0, 0.0)));
     let mut next = |b: Builder| told(&story.then(b));
     assert_eq!(
@@ -348,7 +348,7 @@ fn a_lease_goes_from_hand_to_hand() {
 }
 
 #[test]
-fn a_key_of_redis_that_went_before_its_end_was_released() {
+fn a_redis_key_removed_well_before_its_expiry_was_released() {
     use crate::model::redis_lease::{Expiry, KeyReading, LockValue, RedisLeases, ServerReading, merge};
 
     let read = |now: f64, left: Option<u64>| {
@@ -393,7 +393,7 @@ fn thousands_of_failed_items_are_fifty_lines_and_a_sum() {
 }
 
 #[test]
-fn an_item_that_lost_its_worker_is_told_once() {
+fn an_item_that_lost_its_worker_is_reported_once() {
     let lost = |now: f64| {
         let mut b = empty(now);
         b.item(5, "mail", "processing", now + 60.0);
@@ -412,7 +412,7 @@ fn an_item_that_lost_its_worker_is_told_once() {
 }
 
 #[test]
-fn the_connection_is_lost_once_and_the_server_comes_back_anew() {
+fn a_lost_connection_is_reported_once_and_a_restart_is_detected() {
     let mut story = Story::of(queue(0.0, &[(11, -3.0)]));
     story.view_builder.link_lost("server closed the connection", 1, std::time::Duration::ZERO);
     story.view_builder.link_lost("connection refused", 2, std::time::Duration::ZERO);
@@ -439,7 +439,7 @@ fn the_connection_is_lost_once_and_the_server_comes_back_anew() {
 }
 
 #[test]
-fn who_is_hostile_stays_on_one_line() {
+fn a_hostile_application_name_stays_on_one_line() {
     let mut b = queue(0.0, &[(11, -3.0)]);
     b.backends[1].application = Some("a\n\u{1b}]0;x\u{7}".repeat(100_000).into());
     let mut story = Story::of(empty(-1.0));

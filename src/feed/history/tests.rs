@@ -53,7 +53,7 @@ fn time(past: Option<Arc<PastView>>) -> Timestamp {
 }
 
 #[test]
-fn every_step_leads_where_it_says() {
+fn every_step_leads_to_the_expected_snapshot() {
     let mut stage = Stage::new(HistoryLimits::default());
     assert_eq!(stage.store.go(0, TimeStep::Snapshots(-1)).unwrap_err(), NotThere::Nothing);
     stage.calm(0, 150);
@@ -81,7 +81,7 @@ fn every_step_leads_where_it_says() {
 }
 
 #[test]
-fn trouble_is_where_it_happened() {
+fn steps_to_incidents_lead_to_the_snapshots_of_the_incidents() {
     let mut stage = Stage::new(HistoryLimits::default());
     stage.calm(0, 10);
     stage.look(sample::incident(10.0));
@@ -167,7 +167,7 @@ fn events_of_the_past_are_those_that_were_known_then() {
 }
 
 #[test]
-fn who_does_not_come_along_keeps_less_and_holds_nobody_up() {
+fn a_full_history_queue_drops_snapshots_instead_of_blocking() {
     let (commands, received) = mpsc::channel();
     let history_sender = HistorySender { commands, queued: Arc::default() };
     let mut view_builder = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
@@ -203,7 +203,7 @@ proptest! {
 
     /// With valid checksum and compression, any columns give either a view or an error.
     #[test]
-    fn a_look_that_somebody_made_up_is_shown_or_refused(
+    fn a_forged_snapshot_gives_a_view_or_an_error(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..40),
         scene in 0..3,
     ) {
@@ -234,7 +234,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_in_memory_becomes_a_recording_with_notes_and_without_passwords() {
+fn snapshots_in_memory_are_saved_with_notes_and_without_passwords() {
     use crate::feed::EventSender;
     use crate::feed::replay::Recording;
     let mut stage = Stage::new(HistoryLimits::default());
@@ -289,7 +289,7 @@ fn what_is_in_memory_becomes_a_recording_with_notes_and_without_passwords() {
 }
 
 #[test]
-fn what_is_said_of_a_deadlock_has_no_password_either() {
+fn the_texts_of_a_deadlock_have_no_password() {
     use crate::feed::record::redact::Redaction;
     use crate::model::Text;
     use crate::model::event::{Event, EventBody, Events};

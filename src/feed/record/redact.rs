@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_once_stays_as_it_is() {
+    fn redacting_a_text_twice_changes_nothing() {
         let other: Text = "SELECT 's3cret'".into();
         assert!(Arc::ptr_eq(&Redaction::None.redacted(&other), &other));
         let number = Redaction::Queries.redacted(&other);

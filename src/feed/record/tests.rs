@@ -71,7 +71,7 @@ fn json(view: &View) -> String {
 }
 
 #[test]
-fn a_recording_shows_what_was_live() {
+fn a_recording_shows_the_same_views_as_live() {
     let folder = folder();
     let path = folder.path().join("x.ltr");
     let mut stage = Stage::new();
@@ -111,7 +111,7 @@ fn small(folder: &Path) -> (Vec<u8>, Vec<usize>) {
 }
 
 #[test]
-fn a_file_that_was_cut_anywhere_has_all_looks_before_the_cut() {
+fn a_file_cut_anywhere_has_all_snapshots_before_the_cut() {
     let folder = folder();
     let (bytes, ends) = small(folder.path());
     let path = folder.path().join("cut.ltr");
@@ -151,7 +151,7 @@ fn a_file_that_is_damaged_anywhere_is_read_around_it() {
 }
 
 #[test]
-fn what_is_there_is_gone_on_with_and_what_is_no_recording_is_left_alone() {
+fn a_recording_is_appended_to_and_another_file_is_left_alone() {
     let folder = folder();
     let path = folder.path().join("x.ltr");
     let mut stage = Stage::new();
@@ -212,7 +212,7 @@ fn a_folder_gets_a_file_for_each_stretch_and_belongs_to_one() {
 
 /// The reported counts match the file.
 #[test]
-fn only_looks_that_are_there_are_counted() {
+fn only_snapshots_in_the_file_are_counted() {
     let folder = folder();
     let path = folder.path().join("counted.ltr");
     let mut recorder = Recorder::open(options(Destination::File(path.clone()))).unwrap();
@@ -232,7 +232,7 @@ fn only_looks_that_are_there_are_counted() {
 }
 
 #[test]
-fn what_grows_is_followed() {
+fn a_growing_recording_is_followed() {
     let folder = folder();
     let path = folder.path().join("x.ltr");
     let mut stage = Stage::new();
@@ -255,7 +255,7 @@ fn what_grows_is_followed() {
 }
 
 #[test]
-fn statements_are_recorded_without_what_is_left_out() {
+fn redacted_parts_of_statements_are_not_recorded() {
     let folder = folder();
     let path = folder.path().join("x.ltr");
     let mut stage = Stage::new();
@@ -420,7 +420,7 @@ fn seconds_in(path: &Path) -> Vec<i64> {
 }
 
 #[test]
-fn a_flight_recorder_writes_trouble_alone_with_what_was_around_it() {
+fn a_flight_recorder_writes_only_incidents_and_the_time_around_them() {
     let folder = folder();
     let place = Destination::Folder(folder.path().to_owned(), "prod".to_owned());
     assert_eq!(flown(place.clone(), 0..300, &[]), Vec::<String>::new());
@@ -445,7 +445,7 @@ fn a_flight_recorder_writes_trouble_alone_with_what_was_around_it() {
 }
 
 #[test]
-fn trouble_after_trouble_goes_into_the_same_file() {
+fn a_second_incident_is_recorded_into_the_same_file() {
     let folder = folder();
     let path = folder.path().join("x.ltr");
     let told = flown(Destination::File(path.clone()), 0..200, &[20..22, 150..152]);
@@ -465,7 +465,7 @@ fn trouble_after_trouble_goes_into_the_same_file() {
 }
 
 #[test]
-fn a_flight_recorder_that_is_ended_in_the_middle_has_what_there_was() {
+fn a_flight_recorder_ended_during_an_incident_keeps_its_snapshots() {
     let folder = folder();
     let path = folder.path().join("x.ltr");
     let told = flown(Destination::File(path.clone()), 0..30, &[25..40, 50..60]);
@@ -514,7 +514,7 @@ fn has_all(now: &serde_json::Value, then: &serde_json::Value) -> bool {
 
 /// Expected blockers can change during a recording; each snapshot uses those of its time.
 #[test]
-fn a_recording_knows_who_was_expected_at_each_look() {
+fn a_recording_keeps_the_expected_blockers_of_each_snapshot() {
     let folder = folder();
     let path = folder.path().join("x.ltr");
     let entry = crate::model::thresholds::ExpectedBlocker {

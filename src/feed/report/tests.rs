@@ -89,7 +89,7 @@ fn has_all(text: &str, wanted: &[&str]) {
 }
 
 #[test]
-fn a_report_says_who_it_was_what_it_cost_what_it_had_run_and_how_it_ended() {
+fn a_report_shows_the_root_blocker_its_cost_statements_and_ending() {
     let folder = tempfile::tempdir().unwrap();
     let (_, mut recording) = recorded(folder.path());
     let report = of(&mut recording, 0..180, None, waiting).unwrap();
@@ -122,7 +122,7 @@ fn a_report_says_who_it_was_what_it_cost_what_it_had_run_and_how_it_ended() {
 }
 
 #[test]
-fn a_part_has_what_was_waited_in_it() {
+fn a_part_of_a_recording_has_the_waits_of_that_part() {
     let folder = tempfile::tempdir().unwrap();
     let (path, mut recording) = recorded(folder.path());
     let whole = of(&mut recording, 0..180, None, waiting).unwrap();
@@ -164,7 +164,7 @@ fn a_part_has_what_was_waited_in_it() {
 }
 
 #[test]
-fn who_waited_before_it_began_is_said() {
+fn waits_from_before_the_first_snapshot_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let (_, mut recording) = recorded(folder.path());
     let part = of(&mut recording, 30..58, None, waiting).unwrap();
@@ -178,7 +178,7 @@ fn who_waited_before_it_began_is_said() {
 }
 
 #[test]
-fn why_they_waited_at_the_worst_moment_is_said() {
+fn the_reason_for_the_waits_at_the_worst_moment_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let (_, mut recording) = recorded(folder.path());
     let report = of(&mut recording, 0..180, None, waiting).unwrap();
@@ -193,7 +193,7 @@ fn why_they_waited_at_the_worst_moment_is_said() {
 
 /// Snapshots are not evenly spaced, and a gap is not a time without waits.
 #[test]
-fn a_column_without_a_look_is_as_the_one_before_unless_nobody_looked() {
+fn a_column_without_a_snapshot_repeats_the_one_before_except_in_a_gap() {
     let with = |holes: &[Hole]| {
         let mut columns = columns(at(0.0), at(5.0), 5);
         for place in [0, 1, 3, 4] {
@@ -208,7 +208,7 @@ fn a_column_without_a_look_is_as_the_one_before_unless_nobody_looked() {
 }
 
 #[test]
-fn tasks_are_told_with_how_they_ended() {
+fn task_problems_are_reported_with_how_they_ended() {
     let view = sample::jobs(0.0).view();
     let row = |state: JobState| {
         let row = view.tasks.rows.iter().find(|row| row.state == state);
@@ -268,7 +268,7 @@ fn tasks_are_told_with_how_they_ended() {
 }
 
 #[test]
-fn settings_are_told_only_where_they_would_have_helped() {
+fn settings_are_suggested_only_if_they_would_have_helped() {
     let folder = tempfile::tempdir().unwrap();
     let (_, mut recording) = recorded(folder.path());
     let mut report = of(&mut recording, 0..180, None, waiting).unwrap();
@@ -318,7 +318,7 @@ fn an_hour_is_reported() {
 }
 
 #[test]
-fn what_nobody_saw_is_said() {
+fn gaps_between_snapshots_are_found() {
     let times: Vec<_> = [0.0, 1.0, 2.5, 60.0, 61.0].map(at).into();
     assert_eq!(holes(&times, 1.0), [Hole { from: at(2.5), to: at(60.0) }]);
     assert_eq!(holes(&times, 30.0), []);

@@ -88,7 +88,7 @@ fn locks_that_could_not_be_read_make_nothing_new() {
 }
 
 #[test]
-fn what_is_told_is_in_a_view_at_once_with_the_servers_time() {
+fn a_received_event_is_in_the_view_at_once_with_the_servers_time() {
     let mut view_builder = ViewBuilder::new(TargetId::default(), Thresholds::default(), LockNames::default());
     let first = view_builder.snapshot_taken(snapshot(20, Section::fresh(Vec::new(), at(20))));
     let (event_sender, mut reader) = crate::feed::EventSender::new();
@@ -109,7 +109,7 @@ fn what_is_told_is_in_a_view_at_once_with_the_servers_time() {
 }
 
 #[test]
-fn waits_are_counted_from_the_first_look_on() {
+fn waits_are_counted_from_the_first_snapshot_on() {
     let mut view_builder = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
     let mut look = |seconds, locks: Vec<Lock>| {
         let view = view_builder.snapshot_taken(snapshot(seconds, Section::fresh(locks, at(seconds))));
@@ -163,7 +163,7 @@ fn refusals_of_a_table_that_is_not_known_are_no_sample_and_old_ones_fall_off() {
 }
 
 #[test]
-fn the_beginning_of_waiting_stays_until_nobody_waits() {
+fn the_start_of_waiting_stays_until_no_session_waits() {
     let first = extended(&Series::default(), at(10), &waiting(1), 15);
     let second = extended(&first, at(11), &waiting(3), 15);
     assert_eq!(second.waiting_since, Some(at(10)));

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_id_tells_when_it_was_made() {
+    fn the_last_timestamp_gives_the_time_of_the_last_id() {
         let last = |millis: Option<i64>| {
             IdGenerator { last_timestamp: millis, ..IdGenerator::default() }
                 .last_at()

@@ -73,7 +73,7 @@ mod tests {
     use crate::sample::at;
 
     #[test]
-    fn a_window_that_is_over_limits_nobody() {
+    fn a_rate_limit_is_judged_by_its_count_and_its_window() {
         for (count, most, ends, expected) in [
             (Some(100), Some(100), Some(5.0), LimitState::Full),
             (Some(101), Some(100), Some(5.0), LimitState::Full),

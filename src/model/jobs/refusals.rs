@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_has_what_was_refused_in_the_window() {
+    fn the_line_shows_the_refusals_in_the_window() {
         assert_eq!(line(&[]), None);
         assert_eq!(line(&[at(0, 5_000, Some(1))]), None, "the first snapshot has no rise");
         let two = [at(0, 5_000, Some(1)), at(50, 10_647, Some(83))];

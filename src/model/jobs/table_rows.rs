@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stranger_is_named_with_what_helps() {
+    fn an_untrusted_owner_is_named_with_the_remedy() {
         let owner = Owner { name: "app".into(), stranger: Some("app".into()), hides: None };
         let expected = "public.t belongs to app, who is not trusted; \
                         --trust-owner app, or trusted_owners = [\"app\"] in the config, permits it";

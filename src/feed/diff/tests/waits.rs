@@ -26,7 +26,7 @@ fn a_wait_ends_in_four_ways() {
 /// A lock on a transaction is released as soon as it is acquired, so the end of the transaction shows that the wait
 /// succeeded.
 #[test]
-fn who_waited_for_a_transaction_has_its_row_when_that_has_ended() {
+fn a_waiter_for_a_transaction_continues_if_that_transaction_ended() {
     let row = || {
         let tag = relation(2001).with_relation(None).with_transactionid(791);
         tag.with_locktype(LockType::TransactionId)
@@ -64,7 +64,7 @@ fn who_waited_for_a_transaction_has_its_row_when_that_has_ended() {
 }
 
 #[test]
-fn a_wait_that_begins_anew_between_two_looks_is_another_one() {
+fn a_wait_that_restarts_between_two_snapshots_is_a_new_wait() {
     let mut story = Story::of(queue(0.0, &[(11, -3.0)]));
     let events = story.then(queue(2.0, &[(11, 1.5)]));
     assert_eq!(

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_label_has_what_tells_an_installation_from_others() {
+    fn a_label_distinguishes_an_installation_from_others() {
         for (name, schema, prefix, expected) in [
             ("quartz", "public", "", "T"),
             ("quartz", "public", "qrtz_", "T qrtz"),

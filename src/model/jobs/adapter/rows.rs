@@ -286,7 +286,7 @@ mod tests {
     use crate::model::adapter::sample;
 
     #[test]
-    fn what_lies_off_by_whole_half_hours_may_be_of_another_zone() {
+    fn timestamps_off_by_whole_half_hours_may_be_in_another_zone() {
         let start = crate::sample::at(0.0);
         for (ages, expected) in [
             (&[5 * 3600 + 20][..], Some(18000)),

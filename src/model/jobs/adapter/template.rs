@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_adapters_need_is_allowed() {
+    fn queries_that_adapters_need_are_permitted() {
         for text in [
             "SELECT 1",
             " (SELECT a FROM {jobs} LIMIT 1) UNION ALL (SELECT b FROM {jobs} j)",
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_single_query_of_known_tables_is_refused() {
+    fn text_other_than_one_query_of_known_tables_is_rejected() {
         for (text, expected) in [
             ("SELECT 1; DROP TABLE x", "semicolon"),
             ("SELECT 1;", "semicolon"),

@@ -63,7 +63,7 @@ fn are_judged(cases: Vec<Case<'_>>) {
 }
 
 #[test]
-fn what_runs_is_known_by_its_lock_or_session_first() {
+fn running_jobs_are_judged_by_lock_or_session_first() {
     let fresh = Worker { id: "w".into(), beat_at: Some(ago(5)), ..Worker::default() };
     let of = |worker: &str| Job { worker: Some(worker.into()), ..job("running") };
     are_judged(vec![
@@ -128,7 +128,7 @@ fn what_runs_is_known_by_its_lock_or_session_first() {
 }
 
 #[test]
-fn what_runs_is_known_by_its_worker_or_itself_then() {
+fn running_jobs_are_then_judged_by_worker_or_their_own_row() {
     let worker = |beat: Option<i64>| Worker { id: "w".into(), beat_at: beat.map(ago), ..Worker::default() };
     let (fresh, old, silent) = (worker(Some(5)), worker(Some(61)), worker(None));
     let stopped = Worker { stopped_at: Some(ago(1)), ..worker(Some(5)) };
@@ -221,7 +221,7 @@ fn what_runs_is_known_by_its_worker_or_itself_then() {
 }
 
 #[test]
-fn what_an_adapter_does_not_promise_proves_nothing() {
+fn evidence_that_an_adapter_does_not_declare_proves_nothing() {
     let silent = Evidence::default();
     let bare = Facts { beat_limit: None, age_limit: None, ..seen() };
     let free = Facts { key: free(90), session: session(false), no_session: Some(ago(90)), ..bare };
@@ -235,7 +235,7 @@ fn what_an_adapter_does_not_promise_proves_nothing() {
 }
 
 #[test]
-fn what_waits_is_judged_by_its_time() {
+fn waiting_jobs_are_judged_by_their_due_time() {
     let due = |state: &str, seconds: i64| Job { due_at: Some(ago(seconds)), ..job(state) };
     for (job, is_paused, expected) in [
         (due("due", 5), false, "due"),
@@ -262,7 +262,7 @@ fn what_waits_is_judged_by_its_time() {
 }
 
 #[test]
-fn what_was_read_a_while_ago_is_judged_by_when_it_was() {
+fn old_rows_are_judged_by_the_time_they_were_read() {
     let worker = Worker { id: "w".into(), beat_at: Some(ago(100)), ..Worker::default() };
     let job = Job {
         id: "1".into(),

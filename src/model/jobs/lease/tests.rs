@@ -15,7 +15,7 @@ fn lease(end: Option<f64>) -> Lease {
 }
 
 #[test]
-fn a_lease_ends_by_the_clock_of_the_server_unless_it_was_given_back() {
+fn a_lease_expires_by_the_servers_clock_unless_it_was_released() {
     let now: Timestamp = at(0.0);
     let released = Lease { released_at: Some(at(-1.0)), ..lease(Some(-1.0)) };
     for (lease, expected) in [
@@ -53,7 +53,7 @@ fn names(rows: &[LeaseRow]) -> Vec<&str> {
 }
 
 #[test]
-fn what_ended_comes_first_and_then_what_has_the_least_time_left() {
+fn ended_leases_are_first_then_those_with_the_least_time_left() {
     let mut rows = LeaseBoard::of(&leases().snapshot()).rows;
     rows.sort_by(LeaseRow::urgency);
     assert_eq!(names(&rows), ["8", "7", "3", "2", "11", "12", "9", "10"]);
@@ -65,7 +65,7 @@ fn what_ended_comes_first_and_then_what_has_the_least_time_left() {
 }
 
 #[test]
-fn rows_that_could_not_be_read_anew_are_judged_as_of_when_they_were_read() {
+fn stale_rows_are_judged_as_of_the_time_they_were_read() {
     let mut snapshot = leases().snapshot();
     snapshot.taken_at = at(3600.0);
     let board = |snapshot: &Snapshot| LeaseBoard::of(snapshot).count(LeaseState::Expired);
@@ -77,7 +77,7 @@ fn rows_that_could_not_be_read_anew_are_judged_as_of_when_they_were_read() {
 }
 
 #[test]
-fn who_waits_for_a_row_is_counted_at_its_lease() {
+fn waiters_for_a_row_or_key_are_counted_at_its_lease() {
     let mut b = leases();
     b.leases[0].place = Some((0, 7));
     b.leases[1].name = Some("it's".into());
@@ -120,7 +120,7 @@ fn who_waits_for_a_row_is_counted_at_its_lease() {
 }
 
 #[test]
-fn an_owner_is_alive_only_where_its_session_is_named_and_seen() {
+fn an_owner_is_alive_only_if_its_session_is_named_and_visible() {
     use crate::model::backend::State;
     let alive = |pid: Option<i32>, start: Option<f64>, hide: bool| {
         let mut b = Builder::default();
@@ -145,7 +145,7 @@ fn an_owner_is_alive_only_where_its_session_is_named_and_seen() {
 }
 
 #[test]
-fn the_identity_of_a_lease_is_where_it_is_kept_and_its_id() {
+fn the_identity_of_a_lease_is_its_source_and_its_id() {
     assert_eq!(LeaseId::of("public.distlock", "7"), LeaseId::of("public.distlock", "7"));
     for (source, id) in [("public.distlock", "8"), ("locktop.distlock", "7"), ("public.distlock7", "")] {
         assert_ne!(LeaseId::of("public.distlock", "7"), LeaseId::of(source, id));

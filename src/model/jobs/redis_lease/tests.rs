@@ -82,7 +82,7 @@ fn a_lock_is_judged_by_the_servers_of_its_set() {
 }
 
 #[test]
-fn what_the_servers_say_together() {
+fn answers_of_several_servers_are_merged_by_majority() {
     let table: [(&[&str], &[&str]); 14] = [
         (&[""], &[]),
         (&["a=me:9"], &["a me 1/1 held 9s"]),
@@ -117,7 +117,7 @@ fn servers_that_are_down_are_counted() {
 }
 
 #[test]
-fn a_lock_is_soon_gone_or_never() {
+fn only_a_lock_without_expiry_leaks() {
     let leases = merge(&[server("a=me:2 b=me:- c=me:9")]);
     let soon: Vec<_> = leases
         .rows
@@ -139,7 +139,7 @@ fn redisson(fields: &[(&str, i64)], mode: Option<&str>) -> ServerReading {
 }
 
 #[test]
-fn redissons_clients_are_told_by_their_threads_over_several_servers() {
+fn redisson_clients_are_matched_by_thread_across_servers() {
     let one = merge(&[redisson(&[("u1:7", 2)], None)]);
     assert_eq!(&*one.rows[0].holder.shown(), "u1:7");
     assert!(!one.rows[0].uncertain);
@@ -156,7 +156,7 @@ fn redissons_clients_are_told_by_their_threads_over_several_servers() {
 }
 
 #[test]
-fn what_is_no_lock_is_no_leak() {
+fn a_key_that_is_not_a_lock_does_not_leak() {
     let list =
         KeyReading { key: (*b"a").into(), value: LockValue::Other("list".into()), expiry: Expiry::Never };
     let leases = merge(&[ServerReading { server: "s".into(), keys: Ok(vec![list]) }]);

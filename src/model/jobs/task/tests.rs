@@ -17,7 +17,7 @@ mod evidence;
 const OWN: i64 = 0x4C54 << 48;
 
 #[test]
-fn a_key_says_whose_it_is() {
+fn own_keys_are_recognized_by_their_namespace() {
     for (number, key) in [
         (OWN, TaskKey::Own(0)),
         (OWN + 17, TaskKey::Own(17)),
@@ -129,7 +129,7 @@ fn with_server(mut snapshot: Snapshot, change: impl Fn(&mut crate::model::snapsh
 }
 
 #[test]
-fn nothing_is_said_of_what_was_not_read_in_this_poll() {
+fn a_task_is_unknown_if_its_rows_or_locks_were_not_read_in_this_poll() {
     let mut watch = TaskWatch::default();
     let mut without_locks = stage(40.0, false).snapshot();
     without_locks.locks = without_locks.locks.stale("no".into());
@@ -167,7 +167,7 @@ fn leak(now: f64, session: State) -> Builder {
 }
 
 #[test]
-fn a_key_is_leaked_when_two_looks_see_it_with_one_idle_session() {
+fn a_key_is_leaked_if_one_idle_session_holds_it_in_two_snapshots() {
     let mut watch = TaskWatch::default();
     let mut states = |now, session| state(&mut watch, &leak(now, session).snapshot());
     assert_eq!(states(0.0, State::Idle), JobState::Idle);
@@ -222,7 +222,7 @@ fn the_name_of_a_raw_key_is_a_guess() {
 }
 
 #[test]
-fn a_key_of_two_tables_says_as_much_as_ever_while_it_is_free() {
+fn a_key_shared_by_two_tables_is_still_proof_while_it_is_free() {
     let twice = |mut b: Builder, logged: Option<i32>| {
         let now = b.now;
         b.executions.iter_mut().for_each(|execution| execution.backend_pid = logged);

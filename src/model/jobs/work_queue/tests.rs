@@ -30,7 +30,7 @@ fn is_gone(item: &mut Item) {
 }
 
 #[test]
-fn an_item_is_lost_when_its_session_was_looked_for_later_and_was_not_there() {
+fn an_item_is_lost_if_its_session_was_missing_after_it_started() {
     let same = |_: &mut Snapshot| {};
     assert_eq!(state(|_| {}, same), "running");
     assert_eq!(state(|item| item.backend_pid = Some(101), same), "lost", "gone");
@@ -158,7 +158,7 @@ fn with_raw_ids_a_free_key_is_the_proof_and_a_held_one_may_be_anybodys() {
 }
 
 #[test]
-fn counts_of_all_tables_are_summed_and_say_where_they_end() {
+fn counts_of_all_tables_are_summed_and_marked_if_truncated() {
     let mut b = Builder::default();
     b.count("pending", 4, false).oldest_at = Some(at(-90.0));
     b.count("completed", 10_000, true).last_minute = Some(120);
@@ -181,7 +181,7 @@ fn counts_of_all_tables_are_summed_and_say_where_they_end() {
 }
 
 #[test]
-fn what_needs_somebody_comes_first() {
+fn urgent_items_are_first() {
     let mut b = Builder::default();
     for (id, status, since) in [
         (1, "pending", 10.0),
@@ -200,7 +200,7 @@ fn what_needs_somebody_comes_first() {
 }
 
 #[test]
-fn a_key_has_the_name_of_an_item_or_generator_that_is_there() {
+fn a_key_has_the_name_of_an_existing_item_or_generator() {
     let name = |b: Builder, number: i64| {
         let snapshot = b.snapshot();
         let name = words::lock_name(&snapshot, &LockNames::default(), &sample::advisory(number), None);

@@ -87,7 +87,7 @@ fn near(a: f64, b: f64) -> bool {
 }
 
 #[test]
-fn each_who_waits_adds_the_time_since_the_look_before() {
+fn each_waiter_adds_the_time_since_the_previous_snapshot() {
     let mut looks = Looks::default();
     assert_eq!(
         looks.waits(0.0, &[(1, 41, -5.0)]).total(BlamePeriod::All).seconds,
@@ -107,7 +107,7 @@ fn each_who_waits_adds_the_time_since_the_look_before() {
 }
 
 #[test]
-fn what_nobody_looked_at_is_not_counted() {
+fn time_without_snapshots_is_not_counted() {
     let mut looks = Looks::default();
     looks.waits(0.0, &[(1, 41, 0.0)]);
     let late = looks.waits(10.0, &[(1, 41, 0.0)]);
@@ -130,7 +130,7 @@ fn what_nobody_looked_at_is_not_counted() {
 }
 
 #[test]
-fn who_waits_behind_several_is_split_among_them() {
+fn a_wait_behind_several_roots_is_split_among_them() {
     let mut looks = Looks::default();
     for second in 0..3 {
         let mut builder = Builder { now: f64::from(second), ..Builder::default() };
@@ -157,7 +157,7 @@ fn who_waits_behind_several_is_split_among_them() {
 }
 
 #[test]
-fn who_waits_for_each_other_is_blamed_by_what_they_have_in_common() {
+fn sessions_in_a_wait_cycle_are_blamed_by_what_they_have_in_common() {
     let mut looks = Looks::default();
     for second in 0..2 {
         let mut builder = Builder { now: f64::from(second), ..Builder::default() };
@@ -181,7 +181,7 @@ fn who_waits_for_each_other_is_blamed_by_what_they_have_in_common() {
 }
 
 #[test]
-fn an_episode_has_gaps_of_three_looks_at_most() {
+fn an_episode_has_gaps_of_at_most_three_snapshots() {
     let mut looks = Looks::default();
     let mut seen = Vec::new();
     for (second, waits) in (0..).zip("##..#...#....#....".chars()) {
@@ -200,7 +200,7 @@ fn an_episode_has_gaps_of_three_looks_at_most() {
 }
 
 #[test]
-fn what_was_waited_before_the_first_look_is_said_and_in_no_sum() {
+fn waits_before_the_first_snapshot_are_reported_but_not_summed() {
     let mut looks = Looks::default();
     let blame = looks.waits(0.0, &[(1, 41, -250.0), (2, 41, -3.0)]);
     let before = Before { sessions: 2, longest: Some(250.0), seconds: 253.0 };
@@ -245,7 +245,7 @@ fn the_statements_of_a_transaction_are_remembered() {
 }
 
 #[test]
-fn an_episode_is_blamed_by_what_its_root_did_at_each_look() {
+fn an_episode_is_blamed_by_what_its_root_did_in_each_snapshot() {
     let mut looks = Looks::default();
     for second in 0..5 {
         let now = f64::from(second);
@@ -267,7 +267,7 @@ fn an_episode_is_blamed_by_what_its_root_did_at_each_look() {
 }
 
 #[test]
-fn a_span_ends_with_the_last_look() {
+fn a_period_ends_with_the_last_snapshot() {
     let mut looks = Looks::default();
     looks.counter.refresh(60.0);
     for minute in 0..90 {
@@ -323,7 +323,7 @@ fn of_too_many_the_cheapest_are_taken_together() {
 
 /// A window contains the waits of its polls, also if the recorder was restarted.
 #[test]
-fn a_window_has_what_was_waited_in_it() {
+fn a_window_has_the_waits_of_its_polls() {
     let mut window = Window::default();
     let mut looks = Looks::default();
     for second in 0..20 {

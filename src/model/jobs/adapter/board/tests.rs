@@ -59,7 +59,7 @@ fn a_worker_lives_is_silent_or_has_stopped() {
 }
 
 #[test]
-fn a_worker_without_its_lock_is_gone_after_the_grace_and_not_before() {
+fn a_worker_without_its_lock_is_lost_only_after_the_grace_period() {
     let mut watch = AdapterWatch::default();
     let thresholds = Thresholds { orphan_grace: 10.0, ..Thresholds::default() };
     for (seconds, state, since) in
@@ -90,7 +90,7 @@ fn queues(board: &AdapterBoard) -> Vec<(String, QueueState, Vec<String>)> {
 }
 
 #[test]
-fn a_queue_says_how_many_and_whether_anybody_takes_them() {
+fn a_queue_has_its_job_counts_and_whether_workers_serve_it() {
     let expected = |state: QueueState| {
         let row = |name: &str, state, words: &[&str]| {
             (name.to_owned(), state, words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
@@ -126,7 +126,7 @@ fn a_queue_says_how_many_and_whether_anybody_takes_them() {
 }
 
 #[test]
-fn beyond_what_is_counted_no_queue_is_whole() {
+fn counts_are_lower_bounds_if_the_count_limit_was_reached() {
     let told = queues(&look(vec![sample::locking(start())]));
     let counts: Vec<_> =
         told.into_iter().map(|(name, _, words)| format!("{name} {}", words.join(" "))).collect();
@@ -135,7 +135,7 @@ fn beyond_what_is_counted_no_queue_is_whole() {
 
 /// The listed jobs are among the estimated ones.
 #[test]
-fn what_is_listed_is_not_counted_twice() {
+fn listed_jobs_are_not_counted_twice() {
     for (estimate, expected) in [(120, "due ~120"), (1, "due 2+"), (0, "due 2+")] {
         let mut rows = sample::beating(start());
         let due = rows.jobs.get_mut(&Part::Due).unwrap();
@@ -193,7 +193,7 @@ fn no_session_of_a_worker_leaves_a_queue_unserved_once_a_job_is_overdue() {
 
 /// A silent worker without a session is lost; a process that is only stopped keeps its session.
 #[test]
-fn a_silent_worker_without_a_session_is_gone() {
+fn a_silent_worker_without_a_session_is_lost() {
     for (own, has_presence, all, expected) in [
         (None, false, None, WorkerState::Silent),
         (Some(0), false, None, WorkerState::Gone),
@@ -219,7 +219,7 @@ fn a_silent_worker_without_a_session_is_gone() {
 }
 
 #[test]
-fn where_a_job_names_no_worker_how_many_one_runs_is_not_known() {
+fn jobs_per_worker_are_unknown_if_a_running_job_names_no_worker() {
     let mut rows = sample::beating(start());
     Arc::make_mut(rows.jobs.get_mut(&Part::Running).unwrap().rows_mut())[0].worker = None;
     let board = look(vec![rows.clone()]);

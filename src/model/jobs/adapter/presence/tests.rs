@@ -46,7 +46,7 @@ fn a_session_is_known_by_how_its_statement_or_the_name_of_its_application_begins
 }
 
 #[test]
-fn none_is_known_only_where_all_could_be_seen() {
+fn zero_sessions_is_known_only_if_all_sessions_are_visible() {
     type Change = fn(&mut Vec<Backend>, &mut Server);
     let by_query = presence(&["LISTEN other"], &[]);
     let by_name = presence(&[], &["other"]);

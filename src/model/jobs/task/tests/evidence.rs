@@ -131,7 +131,7 @@ fn a_session_that_held_the_key_and_was_seen_to_end_is_a_proof() {
 }
 
 #[test]
-fn who_was_tied_to_the_worker_stays_so_while_he_holds_the_key() {
+fn a_session_linked_to_the_worker_stays_linked_while_it_holds_the_key() {
     let run = [(10, "worker-001", Some(2), 60.0)];
     let mut watch = TaskWatch::default();
     let mut look =
@@ -145,7 +145,7 @@ fn who_was_tied_to_the_worker_stays_so_while_he_holds_the_key() {
 }
 
 #[test]
-fn what_failed_and_is_not_tried_again_is_said_and_so_is_a_streak() {
+fn failed_tasks_without_a_retry_and_failure_streaks_are_reported() {
     let board = |statuses: &[&str], next: Option<f64>| {
         let mut b = Builder::default();
         b.task(1, "sync", "sql", 600.0, 0.0).next_run_at = next.map(at);

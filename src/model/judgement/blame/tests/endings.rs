@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn an_episode_says_how_it_ended() {
+fn an_episode_records_how_it_ended() {
     let mut looks = Looks::default();
     looks.waits(0.0, &[(1, 41, -5.0), (2, 42, -5.0)]);
     let ended = BackendId { pid: 141, backend_start: Some(at(-3600.0)) };
@@ -40,7 +40,7 @@ fn left(after: impl Fn(&mut Builder)) -> (Ending, String) {
 }
 
 #[test]
-fn of_a_transaction_is_said_how_it_ended_as_far_as_it_is_seen() {
+fn the_end_of_a_transaction_is_described_as_far_as_it_is_visible() {
     let ended = |state, query: &'static str| {
         let (ending, note) = left(|builder| {
             builder.session(50, "app@billing", state, 0.5, query);
@@ -95,7 +95,7 @@ fn circle(acted: bool) -> (Ending, String) {
 }
 
 #[test]
-fn a_deadlock_is_broken_by_the_server_or_by_somebody() {
+fn a_deadlock_is_broken_by_the_server_or_by_an_action() {
     assert_eq!(circle(false), (Ending::Deadlock, String::new()));
     assert_eq!(circle(true), (Ending::Action, "terminate 2 done".to_owned()));
 }
@@ -103,7 +103,7 @@ fn a_deadlock_is_broken_by_the_server_or_by_somebody() {
 /// Three sessions wait behind a root, the first one blocks the others; it is cancelled, and from `over_at` on no session
 /// waits.
 #[test]
-fn who_ends_the_request_that_holds_up_the_others_has_ended_the_episode() {
+fn cancelling_the_request_that_blocks_the_others_ends_the_episode() {
     let cancelled = "cancelled 1 app@web";
     for (cancelled_at, over_at, ending) in [
         (3, 3, Ending::Action),
@@ -136,7 +136,7 @@ fn who_ends_the_request_that_holds_up_the_others_has_ended_the_episode() {
 
 /// A report reads; an ALTER waits for it, and readers wait for the ALTER: they would not wait without it.
 #[test]
-fn of_an_episode_is_told_who_waits_in_line_and_holds_up_the_others() {
+fn an_episode_names_the_waiter_in_line_that_blocks_the_others() {
     for (readers, told) in [(2, vec![]), (3, vec![(2, "ALTER TABLE t ADD a int")])] {
         let mut looks = Looks::default();
         for second in 0..3 {

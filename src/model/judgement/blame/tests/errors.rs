@@ -96,7 +96,7 @@ fn play(random: &mut Random, seconds: f64) -> (Vec<f64>, Looks) {
 /// B1: the printed error contains the truth in 19 of 20 simulations. `LOCKTOP_LONG=1` for 200 of five minutes.
 #[test]
 #[expect(clippy::print_stdout, reason = "the figures of the long run")]
-fn what_was_counted_is_right_within_the_error_that_is_told() {
+fn the_counted_cost_is_right_within_the_reported_error() {
     let is_long = std::env::var_os("LOCKTOP_LONG").is_some();
     let (plays, seconds) = if is_long { (200, 300.0) } else { (30, 60.0) };
     let mut random = Random(7);
