@@ -43,7 +43,7 @@ fn a_long_run_is_one_line_until_it_is_unfolded() {
     assert_eq!(pids(&app), ["1", "└2", "└…8 deep", "└11"]);
     assert_eq!(app.pane(app.focus).cursor, 2);
     drive(&mut app, "/pid:5<enter>");
-    assert_eq!(pids(&app)[1..].last().map(String::as_str), Some("└5"), "a filter wants each session");
+    assert_eq!(pids(&app)[1..].last().map(String::as_str), Some("└5"), "a filter needs each session");
 }
 
 #[test]
@@ -91,5 +91,5 @@ fn esc_does_not_fold_a_run_that_became_short() {
     assert_eq!(pids(&app).len(), 11);
     arrive(&mut app, chain(4).view());
     drive(&mut app, "f<esc>");
-    assert!(app.follow.is_none(), "there is nothing to fold, so Esc ends what is followed");
+    assert!(app.follow.is_none(), "no run can be folded, so Esc stops following");
 }

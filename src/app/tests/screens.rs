@@ -8,7 +8,7 @@ fn a_pause_freezes_the_screen_while_polling_continues() {
     assert_eq!(app.pane(Pane::Chains).rows.len(), 8);
     assert!(app.latest.is_some());
     drive(&mut app, "jjp");
-    assert_eq!(app.pane(Pane::Chains).rows.len(), 0, "the newest is shown at once");
+    assert_eq!(app.pane(Pane::Chains).rows.len(), 0, "the newest snapshot is shown at once");
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn tasks_have_a_screen_and_a_pane_if_task_tables_exist() {
     }
     assert_eq!(with.visible_panes(), [Pane::Tasks]);
     arrive(&mut with, sample::incident(1.0).view());
-    assert_eq!(with.focus, Pane::Findings, "the tables are gone, and their pane with them");
+    assert_eq!(with.focus, Pane::Findings, "without tables there is no pane");
     assert_eq!(with.visible_panes(), [Pane::Findings, Pane::Chains, Pane::Advisory]);
     let mut without = app(sample::incident(0.0));
     drive(&mut without, "4");
@@ -177,7 +177,7 @@ fn the_cursor_begins_on_the_worst_finding_and_then_stays_on_one() {
         let shown =
             |app: &App| app.view.as_ref().unwrap().findings.first().map(crate::app::panes::findings::id_of);
         if moved {
-            assert_eq!(finding(&app), first, "it ended just now, and stays");
+            assert_eq!(finding(&app), first, "it has just ended, and is still shown");
         }
         arrive(&mut app, sample::incident(8.0).view());
         let worst = shown(&app);
@@ -243,8 +243,8 @@ fn old_data_is_called_old() {
     assert!(app.update(Message::Tick(4.0)).redraw);
     assert!(app.is_stale());
     // A view with a new event but the same snapshot does not make the data newer.
-    let told = app.view.as_deref().cloned().unwrap();
-    arrive(&mut app, told);
+    let view = app.view.as_deref().cloned().unwrap();
+    arrive(&mut app, view);
     assert!(app.is_stale());
     let mut down = sample::incident(0.0).view();
     down.link =
@@ -272,7 +272,7 @@ fn locks_on_worker_names_are_listed_after_all_other_locks() {
 #[test]
 fn only_visible_panes_cost_anything() {
     let mut app = app(sample::crowd(10, 1000, 0.0));
-    assert!(app.pane(Pane::Held).rows.is_empty(), "not looked at yet");
+    assert!(app.pane(Pane::Held).rows.is_empty(), "not built yet");
     drive(&mut app, "3");
     assert_eq!((app.pane(Pane::Locks).rows.len(), app.pane(Pane::Held).rows.len()), (1, 1000));
 }
@@ -323,14 +323,14 @@ fn shortcuts_of_leases_and_queue_work_if_their_tables_exist() {
         rows.map(|row| pane.table().cell(&context, *row, pane.table().position(column).unwrap(), 40).text)
             .collect()
     };
-    assert_eq!(states(&app, Pane::Generators, "worker"), ["3", "1", "2"], "what is ahead first");
+    assert_eq!(states(&app, Pane::Generators, "worker"), ["3", "1", "2"], "generators that are ahead first");
     assert_eq!(states(&app, Pane::Limits, "state"), ["full", "near", "open", "unknown"]);
     drive(&mut app, "16/state:running run>10<enter>");
     assert_eq!(states(&app, Pane::Queue, "item"), ["41211"]);
     drive(&mut app, "<esc>5/left>10<enter>");
     assert_eq!(states(&app, Pane::Leases, "lease"), ["1", "4"]);
     arrive(&mut app, sample::incident(1.0).view());
-    assert_eq!(app.screen, Screen::Leases, "its tables are gone; the screen says so");
+    assert_eq!(app.screen, Screen::Leases, "the screen reports that its tables no longer exist");
 }
 
 #[test]
@@ -347,7 +347,7 @@ fn the_detail_of_a_lock_shows_the_statements_of_its_waiters() {
     let Some(Page::Detail { subject, .. }) = app.pages.last().cloned() else { panic!("no detail") };
     let lines = app.detail_lines(subject, 200).unwrap();
     let text = lines.iter().map(crate::app::line::Line::plain).collect::<Vec<_>>().join("\n");
-    assert!(text.contains("lock           invoice:7"), "the holder runs something else by now: {text}");
+    assert!(text.contains("lock           invoice:7"), "the holder runs another statement now: {text}");
     assert!(text.contains(query), "{text}");
     drive(&mut app, "<esc><esc>/pid:4312<enter>j<enter>");
     let Some(Page::Detail { subject, .. }) = app.pages.last().cloned() else { panic!("no detail") };
@@ -395,6 +395,6 @@ fn waits_are_listed_below_the_locks_most_expensive_first() {
     drive(&mut app, "/total>30 type:advisory<enter>");
     assert_eq!(names(&app), ["Prisma Migrate"]);
     drive(&mut app, "<esc>gK");
-    assert!(app.dialog.is_none(), "a lock is nobody who could be ended");
+    assert!(app.dialog.is_none(), "a lock cannot be terminated");
     assert!(app.notice.as_ref().is_some_and(|notice| notice.text.contains("a lock with waits")));
 }

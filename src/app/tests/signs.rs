@@ -27,7 +27,7 @@ fn all_locks_from_elsewhere_leads_back() {
     drive(&mut app, "<esc>");
     assert_eq!(app.screen, Screen::Backends);
     drive(&mut app, "a");
-    assert!(app.all_locks, "asked for again they are all there again");
+    assert!(app.all_locks, "all locks are shown again");
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn a_followed_session_without_an_advisory_lock_is_reported() {
         assert_eq!(notice(&app), words);
         if has_lock {
             drive(&mut app, "a");
-            assert_eq!(selected_pid(&app), Some(pid), "there it is");
+            assert_eq!(selected_pid(&app), Some(pid), "its lock is selected");
         }
     }
 }

@@ -15,9 +15,9 @@ fn after_it_ended(keys: &str, pid: i32) -> App {
 
 #[test]
 fn an_acting_key_asks_for_a_row_and_acts_on_nothing() {
-    for (keys, gone) in [("7jj", 4977), ("7jjj<up>", 4977), ("<tab>", 4977)] {
+    for (keys, pid) in [("7jj", 4977), ("7jjj<up>", 4977), ("<tab>", 4977)] {
         for key in ["K", "C", "R", "U", "E"] {
-            let mut app = after_it_ended(keys, gone);
+            let mut app = after_it_ended(keys, pid);
             assert_eq!(drive(&mut app, key), [], "{keys}{key}");
             assert_eq!(notice(&app), "select a row first", "{keys}{key}");
             assert_eq!(slowly(&mut app, "y"), [], "{keys}{key}");

@@ -6,7 +6,7 @@ use super::*;
 
 #[test]
 fn no_literal_and_no_password_gets_through() {
-    for (said, left) in [
+    for (input, expected) in [
         ("duplicate key: SELECT 's3cret', E'it''s3cret', 7", "duplicate key: SELECT '?', E'?', 7"),
         ("cut in SELECT 's3cret", "cut in SELECT '?'"),
         ("DO $$s3cret$$ and $x$ s3cret $x$ end", "DO '?' and '?' end"),
@@ -24,10 +24,10 @@ fn no_literal_and_no_password_gets_through() {
         ("無効な値 \"s3cret\"", "無効な値 \"?\""),
         ("a\u{1b}]0;x\u{7}\n\u{202e}b", "a␛]0;x␇ <U+202E>b"),
     ] {
-        let line = harmless(said);
+        let line = harmless(input);
         assert!(!line.contains("s3cret") && !line.contains(char::is_control), "{line}");
-        if !said.contains('\u{7}') {
-            assert_eq!(line, left);
+        if !input.contains('\u{7}') {
+            assert_eq!(line, expected);
         }
     }
     assert!(harmless(&"x".repeat(1 << 20)).len() < 1100);

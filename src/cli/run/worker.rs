@@ -238,24 +238,26 @@ mod tests {
     #[test]
     fn only_known_and_permitted_types_can_be_requested() {
         let known = Types::only(["sleep", "sql"]);
-        let asked = |names: &[&str]| {
+        let requested = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(ToString::to_string).collect();
             types(&names, &known).map_err(|error| error.to_string())
         };
-        assert_eq!(asked(&[]), Ok(known.clone()));
-        assert_eq!(asked(&["sql"]), Ok(Types::only(["sql"])));
+        assert_eq!(requested(&[]), Ok(known.clone()));
+        assert_eq!(requested(&["sql"]), Ok(Types::only(["sql"])));
         assert!(
-            asked(&["sql", "mail"]).unwrap_err().ends_with("type \"mail\" here: this worker runs sleep, sql")
+            requested(&["sql", "mail"])
+                .unwrap_err()
+                .ends_with("type \"mail\" here: this worker runs sleep, sql")
         );
-        assert!(asked(&["command"]).unwrap_err().ends_with("it needs --allow-commands"));
-        assert!(asked(&["http"]).unwrap_err().ends_with(HTTP_REMOVED));
+        assert!(requested(&["command"]).unwrap_err().ends_with("it needs --allow-commands"));
+        assert!(requested(&["http"]).unwrap_err().ends_with(HTTP_REMOVED));
     }
 
     #[test]
     fn systemd_gets_notifications_and_sets_the_watchdog_interval() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("notify");
-        let ear = UnixDatagram::bind(&path).unwrap();
+        let receiver = UnixDatagram::bind(&path).unwrap();
         let env = |name: &str| match name {
             "NOTIFY_SOCKET" => Some(path.to_str().unwrap().to_owned()),
             "WATCHDOG_USEC" => Some("3000000".to_owned()),
@@ -265,9 +267,9 @@ mod tests {
         let systemd = Systemd::of(env);
         assert_eq!(systemd.pulse(), Some(Duration::from_millis(1500)));
         systemd.notify("READY=1");
-        let mut heard = [0; 64];
-        let count = ear.recv(&mut heard).unwrap();
-        assert_eq!(&heard[..count], b"READY=1");
+        let mut message = [0; 64];
+        let count = receiver.recv(&mut message).unwrap();
+        assert_eq!(&message[..count], b"READY=1");
         // The watchdog of another process, and no watchdog.
         let others = |name: &str| if name == "WATCHDOG_PID" { Some("1".to_owned()) } else { env(name) };
         assert_eq!(Systemd::of(others).pulse(), None);
@@ -280,11 +282,11 @@ mod tests {
     fn a_socket_may_have_no_file() {
         let name = format!("locktop-test-{}", std::process::id());
         let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).unwrap();
-        let ear = UnixDatagram::bind_addr(&address).unwrap();
+        let receiver = UnixDatagram::bind_addr(&address).unwrap();
         let place = format!("@{name}");
         Systemd::of(|of| (of == "NOTIFY_SOCKET").then(|| place.clone())).notify("STOPPING=1");
-        let mut heard = [0; 64];
-        let count = ear.recv(&mut heard).unwrap();
-        assert_eq!(&heard[..count], b"STOPPING=1");
+        let mut message = [0; 64];
+        let count = receiver.recv(&mut message).unwrap();
+        assert_eq!(&message[..count], b"STOPPING=1");
     }
 }

@@ -239,7 +239,7 @@ fn config(text: &str) -> Config {
     Config::parse(text, Path::new("config.toml")).unwrap()
 }
 
-fn beside(text: &str, files: &[(&str, &str)]) -> Result<Vec<Arc<Adapter>>, String> {
+fn load(text: &str, files: &[(&str, &str)]) -> Result<Vec<Arc<Adapter>>, String> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("adapters")).unwrap();
     for (name, text) in files {
@@ -257,7 +257,7 @@ fn names(adapters: &[Arc<Adapter>]) -> Vec<&str> {
 #[test]
 fn a_user_adapter_is_added_or_replaces_a_built_in_one() {
     let river = LEAST.replace("\"small\"", "\"river\"");
-    let found = beside("", &[("small.toml", LEAST), ("mine.toml", &river), ("notes.txt", "no")]).unwrap();
+    let found = load("", &[("small.toml", LEAST), ("mine.toml", &river), ("notes.txt", "no")]).unwrap();
     assert!(names(&found).contains(&"small") && names(&found).contains(&"good_job"));
     let river = found.iter().find(|adapter| &*adapter.name == "river").unwrap();
     assert!(!river.is_built_in && &*river.title == "Small");
@@ -266,7 +266,7 @@ fn a_user_adapter_is_added_or_replaces_a_built_in_one() {
 
 #[test]
 fn the_config_switches_off_and_sets() {
-    let found = beside(
+    let found = load(
         "[adapters]\noff = [\"river\"]\n[adapters.small]\nschema = \"jobs\"\nrescue_after = \"30m\"\n",
         &[("small.toml", LEAST)],
     )
@@ -276,13 +276,13 @@ fn the_config_switches_off_and_sets() {
     assert_eq!(small.schema.as_deref(), Some("jobs"));
     assert_eq!(small.setting("rescue_after").unwrap().seconds, Some(1800.0));
     assert_eq!(&*small.setting("word").unwrap().value, "a word");
-    assert_eq!(names(&beside("[adapters]\nenabled = false\n", &[("bad.toml", "x")]).unwrap()), [""; 0]);
+    assert_eq!(names(&load("[adapters]\nenabled = false\n", &[("bad.toml", "x")]).unwrap()), [""; 0]);
 }
 
 #[test]
 fn the_config_sets_the_zone_of_timestamps_without_one() {
     let of = |name: &str, zone: &str| {
-        let found = beside(&format!("[adapters.{name}]\ntime_zone = \"{zone}\"\n"), &[("small.toml", LEAST)]);
+        let found = load(&format!("[adapters.{name}]\ntime_zone = \"{zone}\"\n"), &[("small.toml", LEAST)]);
         found.map(|all| all.into_iter().find(|adapter| *adapter.name == *name).unwrap())
     };
     assert_eq!(of("small", "America/New_York").unwrap().time_zone.as_deref(), Some("America/New_York"));
@@ -303,16 +303,16 @@ fn the_config_sets_the_zone_of_timestamps_without_one() {
 fn mistakes_of_all_files_are_reported_together() {
     let twice = [("a.toml", LEAST), ("b.toml", LEAST)];
     assert_eq!(
-        beside("", &twice).unwrap_err(),
+        load("", &twice).unwrap_err(),
         "~/adapters/b.toml:1:1: name is \"small\", as in ~/adapters/a.toml"
     );
     let bad = [("a.toml", "format = 1"), ("b.toml", "x = 1"), ("c.toml", "[")];
-    let error = beside("", &bad).unwrap_err();
+    let error = load("", &bad).unwrap_err();
     for file in ["a.toml:1:1: it has no name", "b.toml:1:1: unknown key \"x\"", "c.toml:1:"] {
         assert!(error.contains(&format!("~/adapters/{file}")), "{error}");
     }
     let large = format!("#{}", "x".repeat(300_000));
-    assert!(beside("", &[("a.toml", &large)]).unwrap_err().contains("more than 262144"));
+    assert!(load("", &[("a.toml", &large)]).unwrap_err().contains("more than 262144"));
 }
 
 #[test]
@@ -326,7 +326,7 @@ fn mistakes_of_the_config_name_its_line() {
         ),
         ("[adapters.river]\nrescue_after = \"soon\"\n", "2:1: rescue_after is \"soon\": expected a duration"),
     ] {
-        let error = beside(text, &[]).unwrap_err();
+        let error = load(text, &[]).unwrap_err();
         assert!(error.contains(&format!("~/config.toml:{expected}")), "{error}");
     }
     for (text, expected) in [

@@ -44,7 +44,7 @@ impl Story {
     }
 }
 
-fn told(events: &[Event]) -> Vec<String> {
+fn lines_of(events: &[Event]) -> Vec<String> {
     events.iter().map(|event| format!("{}: {}", event.kind.as_str(), event.text())).collect()
 }
 
@@ -69,7 +69,7 @@ fn the_first_snapshot_reports_existing_waits_and_roots() {
     let mut story = Story { read: 0, ..Story::of(queue(0.0, &[(11, -3.0)])) };
     let events = story.news();
     assert_eq!(
-        told(&events),
+        lines_of(&events),
         [
             "wait: 11 app@web began to wait for AccessShare on accounts",
             "link: connected to PostgreSQL 17.2: 1 wait for a lock, roots: 1",
@@ -98,9 +98,9 @@ fn locks_that_could_not_be_read_end_nothing() {
     let mut story = Story::of(queue(0.0, &[(11, -3.0)]));
     let mut snapshot = empty(1.0).snapshot();
     snapshot.locks = queue(0.0, &[(11, -3.0)]).snapshot().locks.stale("lock timeout".into());
-    assert_eq!(told(&story.saw(snapshot)), ["stale: locks could not be read: lock timeout"]);
+    assert_eq!(lines_of(&story.saw(snapshot)), ["stale: locks could not be read: lock timeout"]);
     let events = story.then(queue(3.0, &[(11, -3.0)]));
-    assert_eq!(told(&events), ["fresh: locks can be read again"]);
+    assert_eq!(lines_of(&events), ["fresh: locks can be read again"]);
     assert_eq!(events[0].length, Some(Length::Exactly(3.0)));
 }
 
@@ -110,7 +110,7 @@ fn a_root_hands_over_and_a_recycled_process_id_is_another_root() {
     let mut next = queue(1.0, &[(11, -3.0)]);
     next.backends[0].backend_start = Some(at(0.5));
     assert_eq!(
-        told(&story.then(next)),
+        lines_of(&story.then(next)),
         [
             "root over: 10 app@web stopped blocking others: up to 1, its session ended",
             "root: 10 app@web began to block others: idle in transaction, blocks 1: 1 continues now",
@@ -147,14 +147,14 @@ fn a_cycle_and_the_deadlock_it_was() {
         ("21 and 22 waited for each other", Severity::Critical)
     );
     let events = story.saw(counted(empty(2.0), 4));
-    let texts = told(&events);
+    let texts = lines_of(&events);
     assert!(texts.contains(&"cycle over: 21 and 22 no longer waited for each other".to_owned()), "{texts:?}");
     let broken = "deadlock: the server broke a deadlock: \
          21 app@web waited for Exclusive on advisory lock 2; \
          22 app@web waited for Exclusive on advisory lock 1";
     assert!(texts.contains(&broken.to_owned()), "{texts:?}");
-    assert_eq!(story.saw(counted(empty(3.0), 4)), [], "told once");
-    let texts = told(&story.saw(counted(empty(4.0), 6)));
+    assert_eq!(story.saw(counted(empty(3.0), 4)), [], "reported once");
+    let texts = lines_of(&story.saw(counted(empty(4.0), 6)));
     assert_eq!(texts, ["deadlock: the server broke 2 deadlocks, whose sessions no snapshot shows"]);
 }
 
@@ -164,7 +164,7 @@ fn no_root_is_named_for_a_waiter_behind_a_wait_cycle() {
     let mut behind = cycle(1.0);
     behind.session(23, "app@web", State::Active, 1.0, "");
     behind.lock(23, advisory(2), LockMode::Exclusive, Some(0.5));
-    let texts = told(&story.then(behind));
+    let texts = lines_of(&story.then(behind));
     assert!(
         texts.contains(&"wait: 23 app@web began to wait for Exclusive on advisory lock 2 behind 22".into()),
         "{texts:?}"
@@ -173,28 +173,28 @@ fn no_root_is_named_for_a_waiter_behind_a_wait_cycle() {
 
 #[test]
 fn the_victim_of_a_deadlock_is_named_if_snapshots_show_it() {
-    let circle = |now| {
+    let cycle_of_transactions = |now| {
         let mut b = cycle(now);
         b.backends.iter_mut().for_each(|backend| backend.xact_start = Some(at(0.0)));
         b
     };
     let broken = |change: fn(&mut Builder)| {
         let mut story = Story::of(empty(0.0));
-        story.saw(counted(circle(1.0), 3));
-        let mut b = circle(2.0);
+        story.saw(counted(cycle_of_transactions(1.0), 3));
+        let mut b = cycle_of_transactions(2.0);
         b.locks.retain(|lock| lock.wait_start.is_none());
         change(&mut b);
         // The server counts it one snapshot after breaking it.
-        let mut texts = told(&story.saw(counted(b, 3)));
-        texts.extend(told(&story.saw(counted(empty(3.0), 4))));
+        let mut texts = lines_of(&story.saw(counted(b, 3)));
+        texts.extend(lines_of(&story.saw(counted(empty(3.0), 4))));
         texts
     };
     let aborted = broken(|b| b.backends[0].state = Some(State::IdleInTransactionAborted));
     let over = "cycle over: 21 and 22 no longer waited for each other: 21 lost its transaction";
     assert!(aborted.contains(&over.to_owned()), "{aborted:?}");
     assert!(aborted.iter().any(|text| text.ends_with("; the victim was 21")), "{aborted:?}");
-    let gone = broken(|b| b.backends.retain(|backend| backend.pid != 22));
-    assert!(gone.iter().any(|text| text.ends_with("; the victim was 22")), "{gone:?}");
+    let disconnected = broken(|b| b.backends.retain(|backend| backend.pid != 22));
+    assert!(disconnected.iter().any(|text| text.ends_with("; the victim was 22")), "{disconnected:?}");
     let both = broken(|b| b.backends.iter_mut().for_each(|backend| backend.xact_start = None));
     assert!(both.iter().any(|text| text.starts_with("deadlock")), "{both:?}");
     assert!(!both.iter().any(|text| text.contains("victim") || text.contains("lost its")), "{both:?}");
@@ -234,7 +234,7 @@ fn executions_that_start_or_end_between_snapshots_are_reported() {
         ran(b, 800, 2, "completed", (-500.0, -400.0));
     }));
     assert_eq!(
-        told(&events),
+        lines_of(&events),
         ["task start: sync started on worker-1", "task end: close completed on worker-1"]
     );
     assert_eq!((events[0].at, events[1].at), (at(0.5), at(0.7)));
@@ -245,17 +245,17 @@ fn executions_that_start_or_end_between_snapshots_are_reported() {
         runs(b, 902, 2, 1.2);
     }));
     assert_eq!(
-        told(&events),
+        lines_of(&events),
         ["task start: close started on worker-1", "task end: sync failed on worker-1: no ␛[31mspace"]
     );
     let events = story.then(tasks(8.0, |b| runs(b, 902, 2, 1.2)));
-    assert_eq!(told(&events), ["task slow: close became slow on worker-1: it runs for longer than 5.0s"]);
+    assert_eq!(lines_of(&events), ["task slow: close became slow on worker-1: it runs for longer than 5.0s"]);
     assert_eq!(story.then(tasks(9.0, |b| runs(b, 902, 2, 1.2))), []);
     let events = story.then(tasks(10.0, |b| {
         ran(b, 902, 2, "failed", (1.2, 9.5));
         b.executions[0].recovered_by = Some("locktop".into());
     }));
-    assert_eq!(told(&events), ["task recover: close was recovered by locktop, lost on worker-1"]);
+    assert_eq!(lines_of(&events), ["task recover: close was recovered by locktop, lost on worker-1"]);
 }
 
 #[test]
@@ -268,12 +268,12 @@ fn a_task_is_orphaned_overdue_and_switched() {
     };
     let mut story = Story::of(lost(0.0));
     let limit = Thresholds::default().orphan_grace;
-    assert_eq!(told(&story.then(lost(limit - 1.0))), <[String; 0]>::default());
+    assert_eq!(lines_of(&story.then(lost(limit - 1.0))), <[String; 0]>::default());
     let events = story.then(lost(limit + 1.0));
-    assert_eq!(told(&events), ["task orphan: sync was orphaned on worker-1: its session ended"]);
+    assert_eq!(lines_of(&events), ["task orphan: sync was orphaned on worker-1: its session ended"]);
     let mut next = tasks(limit + 2.0, |b| b.tasks[1].enabled = Some(false));
     next.tasks[0].next_run_at = Some(at(-1000.0));
-    let texts = told(&story.then(next));
+    let texts = lines_of(&story.then(next));
     assert!(texts.contains(&"task switch: close was disabled".to_owned()), "{texts:?}");
     assert!(
         texts.contains(&"task overdue: sync became overdue: no worker has taken it".to_owned()),
@@ -293,10 +293,10 @@ fn an_execution_ends_as_its_row_states_or_is_removed_from_the_log() {
         assert_eq!(story.then(none(second.into())), []);
     }
     let events = story.then(tasks(5.0, |b| ran(b, 900, 1, "completed", (0.5, 1.5))));
-    assert_eq!(told(&events), ["task end: sync completed on worker-1"]);
+    assert_eq!(lines_of(&events), ["task end: sync completed on worker-1"]);
     let mut story = Story::of(running(1.0));
-    let told: Vec<String> = (2..20).flat_map(|second| told(&story.then(none(second.into())))).collect();
-    assert_eq!(told, ["task end: sync was removed from the log on worker-1"]);
+    let lines: Vec<String> = (2..20).flat_map(|second| lines_of(&story.then(none(second.into())))).collect();
+    assert_eq!(lines, ["task end: sync was removed from the log on worker-1"]);
 }
 
 fn lease(now: f64, owner: &str, token: i64, (since, term): (f64, f64)) -> Builder {
@@ -313,7 +313,7 @@ fn lease(now: f64, owner: &str, token: i64, (since, term): (f64, f64)) -> Builde
 #[test]
 fn each_change_of_a_lease_is_reported() {
     let mut story = Story::of(lease(0.0, "", 0, (0.0, 0.0)));
-    let mut next = |b: Builder| told(&story.then(b));
+    let mut next = |b: Builder| lines_of(&story.then(b));
     assert_eq!(
         next(lease(1.0, "node1", 1, (0.5, 5.0))),
         ["lease: lease 7 in locktop.distlock was acquired by node1, token 1"]
@@ -363,11 +363,13 @@ fn a_redis_key_removed_well_before_its_expiry_was_released() {
         snapshot.systems = Arc::new(Systems { redis, ..Systems::clone(&snapshot.systems) });
         snapshot
     };
-    for (left, gone, words) in [(30, 2.0, "was released"), (1, 2.0, "expired, or was released just before")] {
+    for (left, removed_at, words) in
+        [(30, 2.0, "was released"), (1, 2.0, "expired, or was released just before")]
+    {
         let mut story = Story::of(empty(0.0));
         story.saw(read(0.5, None));
         story.saw(read(1.0, Some(left)));
-        let lines = told(&story.saw(read(gone, None)));
+        let lines = lines_of(&story.saw(read(removed_at, None)));
         assert_eq!(lines, [format!("lease over: lease lock:a in redis {words}; it was held by worker-1")]);
     }
 }
@@ -384,10 +386,10 @@ fn thousands_of_failed_items_are_fifty_lines_and_a_sum() {
     };
     let mut story = Story::of(failed(0.0, 0..0, 0.0));
     let events = story.then(failed(1.0, 10..11, 0.5));
-    assert_eq!(told(&events), ["item failed: item 10 (mail) was set aside: 550"]);
+    assert_eq!(lines_of(&events), ["item failed: item 10 (mail) was set aside: 550"]);
     let events = story.then(failed(2.0, 10..3010, 1.5));
     assert_eq!(events.len(), 51);
-    assert!(told(&events).contains(&"item failed: 2,949 more queue items were set aside".to_owned()));
+    assert!(lines_of(&events).contains(&"item failed: 2,949 more queue items were set aside".to_owned()));
     // Old ones that become visible are not events.
     assert_eq!(story.then(failed(3.0, 10..3020, 1.5)), []);
 }
@@ -405,7 +407,7 @@ fn an_item_that_lost_its_worker_is_reported_once() {
     };
     let mut story = Story::of(lost(0.0));
     assert_eq!(
-        told(&story.then(lost(1.0))),
+        lines_of(&story.then(lost(1.0))),
         ["item lost: item 5 (mail) was lost: the session of worker-5 ended"]
     );
     assert_eq!(story.then(lost(2.0)), []);
@@ -416,26 +418,26 @@ fn a_lost_connection_is_reported_once_and_a_restart_is_detected() {
     let mut story = Story::of(queue(0.0, &[(11, -3.0)]));
     story.view_builder.link_lost("server closed the connection", 1, std::time::Duration::ZERO);
     story.view_builder.link_lost("connection refused", 2, std::time::Duration::ZERO);
-    assert_eq!(told(&story.news()), ["link lost: the connection was lost: server closed the connection"]);
+    assert_eq!(lines_of(&story.news()), ["link lost: the connection was lost: server closed the connection"]);
     let mut snapshot = empty(20.0).snapshot();
     let mut server = snapshot.server().unwrap().clone();
     server.started_at = Some(at(15.0));
     snapshot.server = crate::model::snapshot::Section::fresh(vec![server.clone()], snapshot.taken_at);
     let events = story.saw(snapshot.clone());
-    let texts = told(&events);
+    let texts = lines_of(&events);
     assert_eq!(texts[0], "server: the server restarted, version 17.2, as primary");
     assert_eq!(events[0].at, at(15.0));
     assert!(texts.contains(&"link: the server answers again".to_owned()), "{texts:?}");
     assert!(texts.iter().any(|text| text.starts_with("wait over: 11 app@web disconnected")), "{texts:?}");
     server.in_recovery = true;
     snapshot.server = crate::model::snapshot::Section::fresh(vec![server.clone()], snapshot.taken_at);
-    assert_eq!(told(&story.saw(snapshot.clone())), ["server: the server became a standby"]);
+    assert_eq!(lines_of(&story.saw(snapshot.clone())), ["server: the server became a standby"]);
     // Another of several hosts.
     (server.host, server.started_at) = ("db-2".into(), Some(at(1.0)));
     let place = server.place();
     snapshot.server = crate::model::snapshot::Section::fresh(vec![server], snapshot.taken_at);
     let expected = format!("server: another server answers: {place}, version 17.2, standby");
-    assert_eq!(told(&story.saw(snapshot)), [expected]);
+    assert_eq!(lines_of(&story.saw(snapshot)), [expected]);
 }
 
 #[test]

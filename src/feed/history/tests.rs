@@ -27,7 +27,7 @@ impl Stage {
         }
     }
 
-    fn look(&mut self, builder: sample::Builder) {
+    fn poll(&mut self, builder: sample::Builder) {
         let past = self.view_builder.past();
         self.views.push(self.view_builder.snapshot_taken(builder.snapshot()));
         self.store.keep(&self.view_builder.observation(past));
@@ -35,7 +35,7 @@ impl Stage {
 
     fn calm(&mut self, from: u32, seconds: u32) {
         for second in from..from + seconds {
-            self.look(sample::Builder { now: f64::from(second), ..sample::Builder::default() });
+            self.poll(sample::Builder { now: f64::from(second), ..sample::Builder::default() });
         }
     }
 
@@ -71,7 +71,7 @@ fn every_step_leads_to_the_expected_snapshot() {
     let (first, middle) = (stage.views[0].id, stage.views[75].id);
     assert_eq!(time(stage.go(middle, TimeStep::Snapshots(1))), at(76.0));
     assert_eq!(time(stage.go(middle, TimeStep::Seconds(60))), at(135.0));
-    assert!(stage.go(middle, TimeStep::Seconds(600)).is_none(), "beyond the newest it is now");
+    assert!(stage.go(middle, TimeStep::Seconds(600)).is_none(), "beyond the newest snapshot it is live");
     assert!(stage.go(now, TimeStep::Snapshots(1)).is_none());
     assert_eq!(stage.store.go(first, TimeStep::Snapshots(-1)).unwrap_err(), NotThere::Begin);
     assert_eq!(stage.store.go(first, TimeStep::Seconds(-60)).unwrap_err(), NotThere::Begin);
@@ -84,8 +84,8 @@ fn every_step_leads_to_the_expected_snapshot() {
 fn steps_to_incidents_lead_to_the_snapshots_of_the_incidents() {
     let mut stage = Stage::new(HistoryLimits::default());
     stage.calm(0, 10);
-    stage.look(sample::incident(10.0));
-    stage.look(sample::incident(11.0));
+    stage.poll(sample::incident(10.0));
+    stage.poll(sample::incident(11.0));
     stage.calm(12, 8);
     stage.view_builder.link_lost("gone", 1, Duration::from_secs(1));
     stage.calm(30, 10);
@@ -126,13 +126,13 @@ fn the_oldest_make_room_by_age_and_by_memory() {
     assert_eq!(
         time(stage.go(stage.views[3].id, TimeStep::Snapshots(1))),
         first,
-        "what was shown is gone from memory"
+        "the snapshot that was shown was removed from memory"
     );
 
     let memory = 100_000;
     let mut stage = Stage::new(HistoryLimits { memory, ..HistoryLimits::default() });
     for second in 0..800 {
-        stage.look(sample::jobs(f64::from(second)));
+        stage.poll(sample::jobs(f64::from(second)));
         assert!(stage.store.bytes() <= memory);
     }
     let now = stage.newest();
@@ -157,7 +157,7 @@ fn events_of_the_past_are_those_that_were_known_then() {
         stage.view_builder.events_received(reader.rest());
         stage.calm(second, 1);
     }
-    assert!(stage.views.last().unwrap().events.dropped() > 0, "the log has forgotten the first");
+    assert!(stage.views.last().unwrap().events.dropped() > 0, "the log has dropped the first");
     for view in stage.views.clone() {
         let past = stage.go(view.id, TimeStep::Snapshots(0)).unwrap();
         let (kept, was) = (&past.view.events, &view.events);
@@ -238,7 +238,7 @@ fn snapshots_in_memory_are_saved_with_notes_and_without_passwords() {
     use crate::feed::EventSender;
     use crate::feed::replay::Recording;
     let mut stage = Stage::new(HistoryLimits::default());
-    let (sender, mut told) = EventSender::new();
+    let (sender, mut reader) = EventSender::new();
     for second in 0..70 {
         if second == 30 {
             let text = "restarted the pool".to_owned();
@@ -248,13 +248,13 @@ fn snapshots_in_memory_are_saved_with_notes_and_without_passwords() {
                 text,
                 subject: None,
             });
-            stage.view_builder.events_received(told.rest());
+            stage.view_builder.events_received(reader.rest());
         }
-        let mut look = sample::blame(second);
-        for backend in look.backends.iter_mut().filter(|backend| backend.pid == 4288) {
+        let mut builder = sample::blame(second);
+        for backend in builder.backends.iter_mut().filter(|backend| backend.pid == 4288) {
             backend.query = Some("ALTER ROLE app PASSWORD 's3cret'".into());
         }
-        stage.look(look);
+        stage.poll(builder);
     }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("saved.ltr");
@@ -262,7 +262,7 @@ fn snapshots_in_memory_are_saved_with_notes_and_without_passwords() {
     let mut save = || {
         store::start_saving(stage.store.copy(), path.clone(), RecordingInfo::default(), sender.clone());
         match replies.blocking_recv() {
-            Some(Reply::Saved(said)) => said,
+            Some(Reply::Saved(message)) => message,
             other => panic!("{other:?}"),
         }
     };
@@ -271,7 +271,7 @@ fn snapshots_in_memory_are_saved_with_notes_and_without_passwords() {
         format!("70 snapshots are in {}: for locktop replay and locktop report", path.display())
     );
     let exists = format!("{}: file exists; remove it, or name another file", path.display());
-    assert_eq!(save(), exists, "nothing is written over");
+    assert_eq!(save(), exists, "no file is overwritten");
     let bytes = std::fs::read(&path).unwrap();
     let mut recording = Recording::open(&path).unwrap();
     assert_eq!(recording.moments().len(), 70);
@@ -296,20 +296,20 @@ fn the_texts_of_a_deadlock_have_no_password() {
     use crate::model::finding::deadlocks::SeenCycle;
     use crate::model::past::GraphFrom;
     let mut stage = Stage::new(HistoryLimits::default());
-    stage.look(sample::incident(0.0));
+    stage.poll(sample::incident(0.0));
     let mut kept = stage.store.copy().read(0).unwrap();
     let statement = "alter role app PASSWORD 's3cret'";
-    let said: Text = format!("4410 deploy@ci waited for Share on accounts: {statement}").into();
+    let text: Text = format!("4410 deploy@ci waited for Share on accounts: {statement}").into();
     let seen_at = kept.snapshot.taken_at;
     kept.past.deadlocks.cycles.push(SeenCycle {
         parties: Vec::new(),
-        texts: vec![said.clone()],
+        texts: vec![text.clone()],
         at: seen_at,
     });
     let mut sessions = kept.snapshot.backends.last_rows().as_ref().clone();
     sessions[0].query = Some(statement.into());
     kept.past.graph_from = Some(GraphFrom { backends: Arc::new(sessions), answers: Vec::new() });
-    let body = EventBody::new(seen_at, EventKind::Deadlock, Severity::Critical, &*said);
+    let body = EventBody::new(seen_at, EventKind::Deadlock, Severity::Critical, &*text);
     let mut events = Events::clone(&kept.events);
     events.append(Event { number: 7, seen: seen_at, body });
     kept.events = Arc::new(events);

@@ -37,7 +37,7 @@ impl Stage {
         }
     }
 
-    fn look(&mut self, builder: sample::Builder) -> Observation {
+    fn poll(&mut self, builder: sample::Builder) -> Observation {
         let past = self.view_builder.past();
         self.views.push(self.view_builder.snapshot_taken(builder.snapshot()));
         self.view_builder.observation(past)
@@ -48,8 +48,8 @@ impl Stage {
         for second in seconds {
             let now = f64::from(second);
             let scene = if second % 10 < 5 { sample::incident(now) } else { sample::jobs(now) };
-            let look = self.look(scene);
-            recorder.write(&look).unwrap();
+            let observation = self.poll(scene);
+            recorder.write(&observation).unwrap();
         }
         recorder.end().unwrap();
     }
@@ -59,10 +59,10 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 
-fn looked(reply: Reply) -> Arc<PastView> {
+fn view_of(reply: Reply) -> Arc<PastView> {
     match reply {
         Reply::View(answer) => answer.unwrap().unwrap(),
-        Reply::Saved(said) => panic!("{said}"),
+        Reply::Saved(message) => panic!("{message}"),
     }
 }
 
@@ -102,8 +102,8 @@ fn small(folder: &Path) -> (Vec<u8>, Vec<usize>) {
         let now = f64::from(second);
         let mut scene = sample::Builder { now, ..sample::Builder::default() };
         scene.session(7, "app@web", crate::model::backend::State::Idle, now, "SELECT 1");
-        let look = stage.look(scene);
-        recorder.write(&look).unwrap();
+        let observation = stage.poll(scene);
+        recorder.write(&observation).unwrap();
         ends.push(usize::try_from(path.metadata().unwrap().len()).unwrap());
     }
     recorder.end().unwrap();
@@ -142,7 +142,7 @@ fn a_file_that_is_damaged_anywhere_is_read_around_it() {
         let file = std::fs::File::open(&path).unwrap();
         let mut recording = Recording::of(vec![(file, path.clone())]).unwrap();
         let count = recording.moments().len();
-        assert!((4..=8).contains(&count), "{count} looks with byte {at} damaged");
+        assert!((4..=8).contains(&count), "{count} snapshots with byte {at} damaged");
         for place in count - 4..count {
             recording.view(place).unwrap();
         }
@@ -192,10 +192,10 @@ fn a_folder_gets_a_file_for_each_stretch_and_belongs_to_one() {
     assert!(
         Recorder::open(options.clone()).is_err_and(|error| error.to_string().contains("another process"))
     );
-    let (mut stage, tell): (_, Report) = (Stage::new(), Box::new(|word| panic!("{word}")));
+    let (mut stage, report): (_, Report) = (Stage::new(), Box::new(|word| panic!("{word}")));
     for second in 0..4 {
-        let look = stage.look(sample::incident(f64::from(second)));
-        recorder.keep(&look, &tell).unwrap();
+        let observation = stage.poll(sample::incident(f64::from(second)));
+        recorder.keep(&observation, &report).unwrap();
     }
     recorder.end().unwrap();
     let count = || files(folder.path()).unwrap().len();
@@ -205,7 +205,7 @@ fn a_folder_gets_a_file_for_each_stretch_and_belongs_to_one() {
     // Excess files are removed, oldest first.
     let rotation = Rotation { keep_size: Some(1), ..rotation };
     let mut recorder = Recorder::open(Options { rotation, ..options }).unwrap();
-    recorder.keep(&stage.look(sample::incident(4.0)), &tell).unwrap();
+    recorder.keep(&stage.poll(sample::incident(4.0)), &report).unwrap();
     recorder.end().unwrap();
     assert_eq!(count(), 1);
 }
@@ -223,8 +223,8 @@ fn only_snapshots_in_the_file_are_counted() {
         // Above the size limit: its statement is cut.
         let query = if second == 1 { "x".repeat(33 << 20) } else { "SELECT 1".to_owned() };
         scene.session(7, "app@web", crate::model::backend::State::Idle, now, &query);
-        let look = stage.look(scene);
-        recorder.write(&look).unwrap();
+        let observation = stage.poll(scene);
+        recorder.write(&observation).unwrap();
     }
     assert_eq!(recorder.snapshots(), 3);
     recorder.end().unwrap();
@@ -237,18 +237,18 @@ fn a_growing_recording_is_followed() {
     let path = folder.path().join("x.ltr");
     let mut stage = Stage::new();
     let mut recorder = Recorder::open(options(Destination::File(path.clone()))).unwrap();
-    let look = stage.look(sample::incident(0.0));
-    recorder.write(&look).unwrap();
+    let observation = stage.poll(sample::incident(0.0));
+    recorder.write(&observation).unwrap();
     let recording = Recording::open(&path).unwrap();
     let mut history = replay::start(recording, TimeStep::Snapshots(0), true, None).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let first = looked(history.answer().await);
+        let first = view_of(history.answer().await);
         assert_eq!(json(&first.view), json(&stage.views[0]));
         for second in 1..4 {
-            let look = stage.look(sample::incident(f64::from(second)));
-            recorder.write(&look).unwrap();
-            let next = looked(history.answer().await);
+            let observation = stage.poll(sample::incident(f64::from(second)));
+            recorder.write(&observation).unwrap();
+            let next = view_of(history.answer().await);
             assert_eq!(json(&next.view), json(stage.views.last().unwrap()));
         }
     });
@@ -328,7 +328,7 @@ fn names_are_hashes_that_stay_the_same_within_a_file() {
         redaction.apply(&mut snapshot);
         let mut again = snapshot.clone();
         redaction.apply(&mut again);
-        assert_eq!(again.backends.last_rows(), snapshot.backends.last_rows(), "what is a hash stays");
+        assert_eq!(again.backends.last_rows(), snapshot.backends.last_rows(), "hashes are not hashed again");
         let past = stage.view_builder.past();
         stage.views.push(stage.view_builder.snapshot_taken(snapshot));
         recorder.write(&stage.view_builder.observation(past)).unwrap();
@@ -341,9 +341,9 @@ fn names_are_hashes_that_stay_the_same_within_a_file() {
     let (one, two) = (&first.backends.last_rows()[0], &first.backends.last_rows()[1]);
     assert_eq!((&one.user, &one.query, one.application == two.application), (&two.user, &two.query, false));
     assert!(one.query.as_ref().unwrap().unredacted().starts_with("UPDATE query-"), "{one:?}");
-    assert_eq!(recording.view(0).unwrap().graph.waiting, 1, "who waits for whom is there");
+    assert_eq!(recording.view(0).unwrap().graph.waiting, 1, "the wait graph is kept");
     let other = names::Salt::random().unwrap().hash("role", "s3cret_role");
-    assert_ne!(Some(&other), one.user.as_ref(), "another recorder has others");
+    assert_ne!(Some(&other), one.user.as_ref(), "another recorder has other hashes");
 }
 
 fn assert_none_in(path: &Path) {
@@ -375,7 +375,7 @@ fn names_are_taken_out_of_a_recording_that_has_them() {
     let mut recorder = Recorder::open(options(Destination::File(named.clone()))).unwrap();
     for place in 0..3 {
         let mut kept = recording.read(place).unwrap();
-        assert!(format!("{kept:?}").contains("s3cret_task"), "it has them");
+        assert!(format!("{kept:?}").contains("s3cret_task"), "names are recorded");
         redaction.apply_to_recorded(&mut kept);
         let (past, notes) = (Arc::new(kept.past.clone()), Arc::clone(&kept.notes));
         let view = ViewBuilder::view_of(kept, TargetId::default(), &recording.thresholds());
@@ -393,20 +393,24 @@ fn calm(now: f64) -> sample::Builder {
 }
 
 /// Records a snapshot per second, with incidents at these times. Returns the messages.
-fn flown(place: Destination, seconds: std::ops::Range<u32>, trouble: &[std::ops::Range<u32>]) -> Vec<String> {
+fn flown(
+    place: Destination,
+    seconds: std::ops::Range<u32>,
+    incidents: &[std::ops::Range<u32>],
+) -> Vec<String> {
     let around = Around { before: Duration::from_secs(10), after: Duration::from_secs(5) };
-    let (sender, told) = std::sync::mpsc::channel();
-    let tell: Report = Box::new(move |text: &str| sender.send(text.to_owned()).unwrap());
+    let (sender, messages) = std::sync::mpsc::channel();
+    let report: Report = Box::new(move |text: &str| sender.send(text.to_owned()).unwrap());
     let mut stage = Stage::new();
     let mut recorder = Recorder::open(Options { on_trouble: Some(around), ..options(place) }).unwrap();
     for second in seconds {
-        let is_trouble = trouble.iter().any(|trouble| trouble.contains(&second));
+        let is_incident = incidents.iter().any(|incident| incident.contains(&second));
         let now = f64::from(second);
-        let look = stage.look(if is_trouble { sample::incident(now) } else { calm(now) });
-        recorder.keep(&look, &tell).unwrap();
+        let observation = stage.poll(if is_incident { sample::incident(now) } else { calm(now) });
+        recorder.keep(&observation, &report).unwrap();
     }
     recorder.end().unwrap();
-    told.try_iter().collect()
+    messages.try_iter().collect()
 }
 
 /// The times of the snapshots in a file, in seconds. Checks that each can be read.
@@ -424,12 +428,12 @@ fn a_flight_recorder_writes_only_incidents_and_the_time_around_them() {
     let folder = folder();
     let place = Destination::Folder(folder.path().to_owned(), "prod".to_owned());
     assert_eq!(flown(place.clone(), 0..300, &[]), Vec::<String>::new());
-    assert_eq!(files(folder.path()).unwrap(), Vec::<PathBuf>::new(), "nothing was wrong");
+    assert_eq!(files(folder.path()).unwrap(), Vec::<PathBuf>::new(), "there was no incident");
 
-    let told = flown(place, 0..500, &[200..203, 205..206, 400..401]);
-    assert_eq!(told.len(), 4, "{told:?}");
-    assert!(told[0].contains(" blocks ") && told[0].contains(": recording to "), "{told:?}");
-    assert!(told[1].starts_with("the incident is over: recorded to "), "{told:?}");
+    let messages = flown(place, 0..500, &[200..203, 205..206, 400..401]);
+    assert_eq!(messages.len(), 4, "{messages:?}");
+    assert!(messages[0].contains(" blocks ") && messages[0].contains(": recording to "), "{messages:?}");
+    assert!(messages[1].starts_with("the incident is over: recorded to "), "{messages:?}");
     let files = files(folder.path()).unwrap();
     assert_eq!(files.len(), 2, "{files:?}");
     for (path, begun, last) in [(&files[0], 200, 210), (&files[1], 400, 405)] {
@@ -439,7 +443,7 @@ fn a_flight_recorder_writes_only_incidents_and_the_time_around_them() {
         assert_eq!(
             (end, seconds.len()),
             (last, usize::try_from(last - first).unwrap() + 1),
-            "none is missing"
+            "no snapshot is missing"
         );
     }
 }
@@ -448,11 +452,14 @@ fn a_flight_recorder_writes_only_incidents_and_the_time_around_them() {
 fn a_second_incident_is_recorded_into_the_same_file() {
     let folder = folder();
     let path = folder.path().join("x.ltr");
-    let told = flown(Destination::File(path.clone()), 0..200, &[20..22, 150..152]);
+    let messages = flown(Destination::File(path.clone()), 0..200, &[20..22, 150..152]);
     assert_eq!(
-        told.iter().filter(|told| told.ends_with(&format!("recording to {}", path.display()))).count(),
+        messages
+            .iter()
+            .filter(|message| message.ends_with(&format!("recording to {}", path.display())))
+            .count(),
         2,
-        "{told:?}"
+        "{messages:?}"
     );
     let seconds = seconds_in(&path);
     assert!(seconds.contains(&26) && !seconds.contains(&60) && seconds.contains(&141), "{seconds:?}");
@@ -460,7 +467,7 @@ fn a_second_incident_is_recorded_into_the_same_file() {
     let around = Around { before: Duration::ZERO, after: Duration::ZERO };
     assert!(
         Recorder::open(Options { on_trouble: Some(around), ..options(nowhere) }).is_err(),
-        "told at once"
+        "reported at once"
     );
 }
 
@@ -468,8 +475,8 @@ fn a_second_incident_is_recorded_into_the_same_file() {
 fn a_flight_recorder_ended_during_an_incident_keeps_its_snapshots() {
     let folder = folder();
     let path = folder.path().join("x.ltr");
-    let told = flown(Destination::File(path.clone()), 0..30, &[25..40, 50..60]);
-    assert_eq!(told.len(), 1, "{told:?}");
+    let messages = flown(Destination::File(path.clone()), 0..30, &[25..40, 50..60]);
+    assert_eq!(messages.len(), 1, "{messages:?}");
     assert_eq!(seconds_in(&path).last(), Some(&29));
 }
 
@@ -492,7 +499,7 @@ fn recordings_of_every_release_are_read() {
     for (place, line) in [0, 7, 69].into_iter().zip(text.lines()) {
         let parse = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
         let (then, now) = (parse(line), parse(&json(&recording.view(place).unwrap())));
-        assert!(has_all(&now, &then), "look {place} of {}:\n{now}\nand it was:\n{then}", path.display());
+        assert!(has_all(&now, &then), "snapshot {place} of {}:\n{now}\nand before:\n{then}", path.display());
     }
 }
 
@@ -531,28 +538,28 @@ fn a_recording_keeps_the_expected_blockers_of_each_snapshot() {
         if second % 20 == 15 {
             stage.view_builder.expect([].into());
         }
-        let look = stage.look(sample::incident(f64::from(second)));
-        recorder.write(&look).unwrap();
+        let observation = stage.poll(sample::incident(f64::from(second)));
+        recorder.write(&observation).unwrap();
     }
     recorder.end().unwrap();
     let mut recording = Recording::open(&path).unwrap();
     let expected = |view: &View| view.findings.iter().filter(|finding| finding.expected.is_some()).count();
     for place in [0, 5, 14, 15, 64, 66, 75, 76, 129, 149] {
         let (live, kept) = (&stage.views[place], recording.view(place).unwrap());
-        assert_eq!(kept.findings, live.findings, "look {place}");
-        assert_eq!(expected(&kept), usize::from((5..15).contains(&(place % 20))), "look {place}");
+        assert_eq!(kept.findings, live.findings, "snapshot {place}");
+        assert_eq!(expected(&kept), usize::from((5..15).contains(&(place % 20))), "snapshot {place}");
     }
     recording.judge_by(Thresholds::default());
-    assert_eq!(expected(&recording.view(5).unwrap()), 0, "by what the config says now");
+    assert_eq!(expected(&recording.view(5).unwrap()), 0, "by the current config");
 }
 
 #[test]
 fn a_snapshot_that_is_too_large_is_kept_with_shorter_statements() {
     let folder = folder();
     let path = folder.path().join("large.ltr");
-    let (mut stage, told) = (Stage::new(), Arc::new(std::sync::Mutex::new(Vec::new())));
-    let sink = Arc::clone(&told);
-    let tell: Report = Box::new(move |word| sink.lock().unwrap().push(word.to_owned()));
+    let (mut stage, messages) = (Stage::new(), Arc::new(std::sync::Mutex::new(Vec::new())));
+    let sink = Arc::clone(&messages);
+    let report: Report = Box::new(move |word| sink.lock().unwrap().push(word.to_owned()));
     let mut recorder = Recorder::open(options(Destination::File(path.clone()))).unwrap();
     let large = |second: u32| {
         let mut builder = sample::incident(f64::from(second));
@@ -563,12 +570,12 @@ fn a_snapshot_that_is_too_large_is_kept_with_shorter_statements() {
     };
     let count = large(0).backends.len() as u64;
     for second in 0..3 {
-        recorder.keep(&stage.look(large(second)), &tell).unwrap();
+        recorder.keep(&stage.poll(large(second)), &report).unwrap();
     }
     assert_eq!((recorder.snapshots(), recorder.losses().is_some()), (3, true));
     let cut =
         format!("{} statements were cut: their snapshots are larger than 32 MB", crate::text::count(count));
-    assert_eq!(*told.lock().unwrap(), [cut], "once");
+    assert_eq!(*messages.lock().unwrap(), [cut], "once");
     recorder.end().unwrap();
     let mut recording = Recording::open(&path).unwrap();
     assert_eq!(recording.moments().len(), 3);

@@ -28,7 +28,7 @@ const OFFSET: chrono::FixedOffset = match chrono::FixedOffset::east_opt(3600) {
 };
 
 /// Records these seconds with a recorder that starts with them.
-fn record(path: &Path, seconds: std::ops::Range<i32>, looks: impl Fn(i32) -> sample::Builder) {
+fn record(path: &Path, seconds: std::ops::Range<i32>, scene: impl Fn(i32) -> sample::Builder) {
     let about = RecordingInfo {
         program: "locktop test".to_owned(),
         target: "app@db:5432 <prod>".to_owned(),
@@ -44,7 +44,7 @@ fn record(path: &Path, seconds: std::ops::Range<i32>, looks: impl Fn(i32) -> sam
     };
     let mut recorder = Recorder::open(options).unwrap();
     let mut view_builder = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
-    let (sender, mut told) = EventSender::new();
+    let (sender, mut reader) = EventSender::new();
     for second in seconds {
         if second == 40 {
             let subject = Subject::Backend(BackendId { pid: 4288, backend_start: Some(at(-3600.0)) });
@@ -54,10 +54,10 @@ fn record(path: &Path, seconds: std::ops::Range<i32>, looks: impl Fn(i32) -> sam
                 text: "terminated 4288 app@billing: its session ended".to_owned(),
                 subject: Some(subject),
             });
-            view_builder.events_received(told.rest());
+            view_builder.events_received(reader.rest());
         }
         let past = view_builder.past();
-        view_builder.snapshot_taken(looks(second).snapshot());
+        view_builder.snapshot_taken(scene(second).snapshot());
         recorder.write(&view_builder.observation(past)).unwrap();
     }
     recorder.end().unwrap();
@@ -158,7 +158,7 @@ fn a_part_of_a_recording_has_the_waits_of_that_part() {
     let numbers: Vec<u64> = both.blame.table.episodes.iter().map(|episode| episode.number).collect();
     let mut sorted = numbers.clone();
     sorted.dedup();
-    assert_eq!(numbers, sorted, "each has a number of its own");
+    assert_eq!(numbers, sorted, "the numbers are unique");
     let sum: f64 = both.blame.table.episodes.iter().map(|episode| episode.sums.seconds).sum();
     assert!((sum - both.blame.total(BlamePeriod::All).seconds).abs() < 1e-6);
 }
@@ -307,13 +307,13 @@ fn an_hour_is_reported() {
     let bytes = path.metadata().unwrap().len();
     let started = crate::clock::monotonic();
     let mut recording = Recording::open(&path).unwrap();
-    let looks = recording.moments().len();
-    let report = of(&mut recording, 0..looks, None, waiting).unwrap();
+    let snapshots = recording.moments().len();
+    let report = of(&mut recording, 0..snapshots, None, waiting).unwrap();
     let (page, text) = (html(&report, STYLE), markdown(&report, STYLE));
     assert!(page.len() <= LARGEST && text.len() <= LARGEST && report.damaged == 0);
     if is_long {
         let took = started.elapsed().as_secs_f64();
-        println!("{looks} looks in {bytes} bytes: {took:.2} s, {} bytes of HTML", page.len());
+        println!("{snapshots} snapshots in {bytes} bytes: {took:.2} s, {} bytes of HTML", page.len());
     }
 }
 
@@ -345,15 +345,15 @@ fn a_file_that_was_cut_or_damaged_has_a_report_of_the_rest() {
     for part in 1..20 {
         std::fs::write(&path, &bytes[..bytes.len() * part / 20]).unwrap();
         let Ok(mut recording) = Recording::open(&path) else { continue };
-        let looks = recording.moments().len();
-        let report = of(&mut recording, 0..looks, None, waiting);
-        assert_eq!(report.is_ok(), looks > 0, "{part}");
+        let snapshots = recording.moments().len();
+        let report = of(&mut recording, 0..snapshots, None, waiting);
+        assert_eq!(report.is_ok(), snapshots > 0, "{part}");
         let mut damaged = bytes.clone();
         damaged[bytes.len() * part / 20] ^= 0x55;
         std::fs::write(&path, &damaged).unwrap();
         let mut recording = Recording::open(&path).unwrap();
-        let looks = recording.moments().len();
-        let report = of(&mut recording, 0..looks, None, waiting).unwrap();
+        let snapshots = recording.moments().len();
+        let report = of(&mut recording, 0..snapshots, None, waiting).unwrap();
         assert!(report.damaged <= 256, "{}", report.damaged);
     }
 }

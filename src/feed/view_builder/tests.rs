@@ -62,9 +62,9 @@ fn a_root_is_left_to_itself_for_a_moment_before_ending_it_is_proposed() {
     assert_eq!(
         root(0.0, 1, 9),
         (Severity::Warning, Some("cancel")),
-        "what was there at the first look may be old"
+        "a root of the first snapshot may be old"
     );
-    assert_eq!(root(1.0, 2, 9), (Severity::Info, None), "the next one got it just now");
+    assert_eq!(root(1.0, 2, 9), (Severity::Info, None), "the next one has just acquired the lock");
     assert_eq!(root(5.9, 2, 9), (Severity::Info, None));
     assert_eq!(root(6.0, 2, 9), (Severity::Warning, Some("cancel")));
     assert_eq!(root(7.0, 3, 10), (Severity::Critical, Some("cancel")), "many are critical at once");
@@ -100,25 +100,25 @@ fn a_received_event_is_in_the_view_at_once_with_the_servers_time() {
         subject: None,
     });
     let view = view_builder.events_received(reader.rest());
-    let told: Vec<_> = view.events.iter().skip(first.events.len()).collect();
-    assert_eq!(told.len(), 1);
-    assert_eq!(told[0].text(), "terminated 4312 ␛[31m");
+    let new: Vec<_> = view.events.iter().skip(first.events.len()).collect();
+    assert_eq!(new.len(), 1);
+    assert_eq!(new[0].text(), "terminated 4312 ␛[31m");
     // Some time after the snapshot, by the server's clock alone.
-    assert!(told[0].at >= at(20) && told[0].at < at(20) + chrono::TimeDelta::hours(1), "{}", told[0].at);
+    assert!(new[0].at >= at(20) && new[0].at < at(20) + chrono::TimeDelta::hours(1), "{}", new[0].at);
     assert!(view.id > first.id && view.snapshot.is_some());
 }
 
 #[test]
 fn waits_are_counted_from_the_first_snapshot_on() {
     let mut view_builder = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
-    let mut look = |seconds, locks: Vec<Lock>| {
+    let mut poll = |seconds, locks: Vec<Lock>| {
         let view = view_builder.snapshot_taken(snapshot(seconds, Section::fresh(locks, at(seconds))));
         let one = view.lock_waits.locks.first().map(|lock| (lock.waits, lock.total, lock.waiting));
         (view.lock_waits.since, one)
     };
-    assert_eq!(look(10, vec![lock(1, true), lock(2, false)]), (Some(at(10)), Some((1, 10.0, 1))));
-    assert_eq!(look(12, vec![lock(1, true), lock(2, false)]), (Some(at(10)), Some((1, 12.0, 1))));
-    assert_eq!(look(14, vec![lock(2, true)]), (Some(at(10)), Some((1, 12.0, 0))));
+    assert_eq!(poll(10, vec![lock(1, true), lock(2, false)]), (Some(at(10)), Some((1, 10.0, 1))));
+    assert_eq!(poll(12, vec![lock(1, true), lock(2, false)]), (Some(at(10)), Some((1, 12.0, 1))));
+    assert_eq!(poll(14, vec![lock(2, true)]), (Some(at(10)), Some((1, 12.0, 0))));
 }
 
 fn waiting(waiting: u32) -> WaitGraph {

@@ -10,7 +10,7 @@ fn a_wait_ends_in_four_ways() {
     next.lock(11, relation(2001), LockMode::AccessShare, None);
     let events = story.then(next);
     assert_eq!(
-        told(&events),
+        lines_of(&events),
         [
             "root over: 10 app@web stopped blocking others: up to 4, its session ended",
             "wait over: 11 app@web got AccessShare on accounts",
@@ -58,8 +58,8 @@ fn a_waiter_for_a_transaction_continues_if_that_transaction_ended() {
         waits.lock(11, row(), LockMode::Share, Some(0.5));
         story.then(waits);
         let later = Snapshot { locks_omitted: omitted, ..scene(1.0, holds, began).snapshot() };
-        let told = told(&story.saw(later));
-        assert!(told.iter().any(|text| text.contains(expected)), "{told:?}");
+        let lines = lines_of(&story.saw(later));
+        assert!(lines.iter().any(|text| text.contains(expected)), "{lines:?}");
     }
 }
 
@@ -68,7 +68,7 @@ fn a_wait_that_restarts_between_two_snapshots_is_a_new_wait() {
     let mut story = Story::of(queue(0.0, &[(11, -3.0)]));
     let events = story.then(queue(2.0, &[(11, 1.5)]));
     assert_eq!(
-        told(&events),
+        lines_of(&events),
         [
             "wait: 11 app@web began to wait for AccessShare on accounts behind 10",
             "wait over: 11 app@web stopped waiting for AccessShare on accounts (acquired it or failed)",
@@ -87,7 +87,7 @@ fn a_wait_without_a_start_gets_it_later_and_is_the_same() {
         story.saw(snapshot)
     };
     let mut story = Story::of(empty(-1.0));
-    assert!(told(&start(&mut story, 1.0, None)).iter().any(|text| text.starts_with("wait: 11")));
-    assert_eq!(told(&start(&mut story, 2.0, Some(0.9))), <[String; 0]>::default());
-    assert_eq!(told(&start(&mut story, 3.0, Some(2.5))).len(), 2, "another wait");
+    assert!(lines_of(&start(&mut story, 1.0, None)).iter().any(|text| text.starts_with("wait: 11")));
+    assert_eq!(lines_of(&start(&mut story, 2.0, Some(0.9))), <[String; 0]>::default());
+    assert_eq!(lines_of(&start(&mut story, 3.0, Some(2.5))).len(), 2, "another wait");
 }

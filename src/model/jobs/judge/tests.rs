@@ -41,24 +41,24 @@ fn held(pid: Option<i32>) -> Sign {
 }
 
 /// The sign of a session.
-fn session(is_there: bool) -> Sign {
-    if is_there { held(Some(7)) } else { Sign::Free { since: None, proof: Some(KeyProof::Config) } }
+fn session(exists: bool) -> Sign {
+    if exists { held(Some(7)) } else { Sign::Free { since: None, proof: Some(KeyProof::Config) } }
 }
 
 fn job(state: &str) -> Job {
     Job { id: "1".into(), state: state.into(), started_at: Some(ago(10)), ..Job::default() }
 }
 
-fn told(judged: Judged) -> (&'static str, &'static str) {
+fn state_and_proof(judged: Judged) -> (&'static str, &'static str) {
     (judged.state.as_str(), judged.proof.as_str())
 }
 
 /// A description, the row, the other facts, and the expected state and proof.
 type Case<'a> = (&'a str, Job, Facts<'a>, (&'a str, &'a str));
 
-fn are_judged(cases: Vec<Case<'_>>) {
+fn assert_judged(cases: Vec<Case<'_>>) {
     for (what, job, seen, expected) in cases {
-        assert_eq!(told(judge(&evidence(), &job, &seen)), expected, "{what}");
+        assert_eq!(state_and_proof(judge(&evidence(), &job, &seen)), expected, "{what}");
     }
 }
 
@@ -66,13 +66,13 @@ fn are_judged(cases: Vec<Case<'_>>) {
 fn running_jobs_are_judged_by_lock_or_session_first() {
     let fresh = Worker { id: "w".into(), beat_at: Some(ago(5)), ..Worker::default() };
     let of = |worker: &str| Job { worker: Some(worker.into()), ..job("running") };
-    are_judged(vec![
+    assert_judged(vec![
         ("its key is held", job("running"), Facts { key: held(Some(7)), ..seen() }, ("running", "lock")),
         ("its key is free", job("running"), Facts { key: free(30), ..seen() }, ("orphan", "lock")),
         ("for less than the grace", job("running"), Facts { key: free(29), ..seen() }, ("unknown", "lock")),
         (
             "and its worker is on no list",
-            Job { started_at: Some(ago(900)), ..of("gone") },
+            Job { started_at: Some(ago(900)), ..of("ended") },
             Facts { key: free(0), ..seen() },
             ("orphan", "lock"),
         ),
@@ -107,7 +107,7 @@ fn running_jobs_are_judged_by_lock_or_session_first() {
             ("orphan", "lock"),
         ),
         (
-            "its session is there",
+            "its session exists",
             job("running"),
             Facts { session: session(true), ..seen() },
             ("running", "session"),
@@ -134,8 +134,13 @@ fn running_jobs_are_then_judged_by_worker_or_their_own_row() {
     let stopped = Worker { stopped_at: Some(ago(1)), ..worker(Some(5)) };
     let patient = Worker { beat_limit: Some(600.0), ..worker(Some(61)) };
     let of = |worker: &str| Job { worker: Some(worker.into()), ..job("running") };
-    are_judged(vec![
-        ("its worker beats", of("w"), Facts { worker: Some(&fresh), ..seen() }, ("running", "heartbeat")),
+    assert_judged(vec![
+        (
+            "its worker has a recent heartbeat",
+            of("w"),
+            Facts { worker: Some(&fresh), ..seen() },
+            ("running", "heartbeat"),
+        ),
         ("its worker is silent", of("w"), Facts { worker: Some(&old), ..seen() }, ("lost", "heartbeat")),
         (
             "also on a standby",
@@ -155,7 +160,12 @@ fn running_jobs_are_then_judged_by_worker_or_their_own_row() {
             Facts { worker: Some(&stopped), ..seen() },
             ("lost", "heartbeat"),
         ),
-        ("its worker tells nothing", of("w"), Facts { worker: Some(&silent), ..seen() }, ("unknown", "none")),
+        (
+            "its worker reports nothing",
+            of("w"),
+            Facts { worker: Some(&silent), ..seen() },
+            ("unknown", "none"),
+        ),
         (
             "its worker's key is held",
             of("w"),
@@ -172,12 +182,17 @@ fn running_jobs_are_then_judged_by_worker_or_their_own_row() {
         ("not all workers are known", of("w"), Facts { has_workers: false, ..seen() }, ("unknown", "none")),
         ("it is not held", of(""), Facts { has_workers: false, ..seen() }, ("lost", "absent")),
         (
-            "it beats itself",
+            "its own row has a heartbeat",
             Job { beat_at: Some(ago(5)), ..job("running") },
             seen(),
             ("running", "heartbeat"),
         ),
-        ("it is silent", Job { beat_at: Some(ago(61)), ..job("running") }, seen(), ("lost", "heartbeat")),
+        (
+            "its own heartbeat is old",
+            Job { beat_at: Some(ago(61)), ..job("running") },
+            seen(),
+            ("lost", "heartbeat"),
+        ),
         (
             "its lease lasts",
             Job { lease_until: Some(ago(-5)), ..job("running") },
@@ -210,7 +225,7 @@ fn running_jobs_are_then_judged_by_worker_or_their_own_row() {
             Facts { no_session: Some(ago(30)), ..seen() },
             ("lost", "presence"),
         ),
-        ("of something old", Job { started_at: Some(ago(3601)), ..job("running") }, seen(), ("late", "age")),
+        ("an old job", Job { started_at: Some(ago(3601)), ..job("running") }, seen(), ("late", "age")),
         (
             "a limit of its own",
             Job { limit: Some(5.0), ..job("running") },
@@ -225,10 +240,10 @@ fn evidence_that_an_adapter_does_not_declare_proves_nothing() {
     let silent = Evidence::default();
     let bare = Facts { beat_limit: None, age_limit: None, ..seen() };
     let free = Facts { key: free(90), session: session(false), no_session: Some(ago(90)), ..bare };
-    assert_eq!(told(judge(&silent, &job("running"), &free)), ("unknown", "none"));
+    assert_eq!(state_and_proof(judge(&silent, &job("running"), &free)), ("unknown", "none"));
     let of = Job { worker: Some("w".into()), beat_at: Some(ago(9000)), ..job("running") };
     assert_eq!(
-        told(judge(&silent, &of, &bare)),
+        state_and_proof(judge(&silent, &of, &bare)),
         ("unknown", "none"),
         "without a worker, and without a limit"
     );
@@ -257,7 +272,7 @@ fn waiting_jobs_are_judged_by_their_due_time() {
         (job("something else"), false, "due"),
     ] {
         let judged = judge(&evidence(), &job, &Facts { is_paused, ..seen() });
-        assert_eq!(told(judged), (expected, "none"), "{} {:?}", job.state, job.due_at);
+        assert_eq!(state_and_proof(judged), (expected, "none"), "{} {:?}", job.state, job.due_at);
     }
 }
 

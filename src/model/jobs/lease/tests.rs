@@ -92,7 +92,7 @@ fn waiters_for_a_row_or_key_are_counted_at_its_lease() {
     ] {
         b.lock(pid, tag, LockMode::Exclusive, waits);
     }
-    // The session that waits for its queue, and the one that is the first there.
+    // Sessions that wait for the queue of a lease, and the first in it.
     let queue = crate::model::lock_name::hashtextextended(b"locktop lease \"My \"\"Jobs\" 3", 0);
     let named = crate::model::lock_name::hashtextextended(b"locktop lease \"My \"\"Jobs\" 'it''s'", 0);
     b.lock(10, sample::advisory(named), LockMode::Exclusive, None);
@@ -185,7 +185,7 @@ fn the_locks_of_redis_are_leases_as_old_as_they_were_read() {
     let systems = crate::model::systems::Systems { redis, ..Default::default() };
     snapshot.systems = std::sync::Arc::new(systems);
     let board = LeaseBoard::of(&snapshot);
-    let told: Vec<_> = board
+    let found: Vec<_> = board
         .rows
         .iter()
         .map(|row| {
@@ -194,7 +194,7 @@ fn the_locks_of_redis_are_leases_as_old_as_they_were_read() {
         })
         .collect();
     assert_eq!(
-        told,
+        found,
         [
             ("held", "held", Some(15.0), Some((2, 3)), false),
             ("leak", "free", None, Some((1, 3)), false),
@@ -227,11 +227,11 @@ fn a_key_on_two_sets_of_servers_is_two_leases() {
     let systems = crate::model::systems::Systems { redis, ..Default::default() };
     snapshot.systems = std::sync::Arc::new(systems);
     let board = LeaseBoard::of(&snapshot);
-    let told: Vec<_> = board
+    let found: Vec<_> = board
         .rows
         .iter()
         .map(|row| format!("{} {} {:?}", row.shown_source(), row.owner.as_deref().unwrap(), row.quorum))
         .collect();
-    assert_eq!(told, ["redis 1 me None", "redis 2 you Some((2, 2))"]);
+    assert_eq!(found, ["redis 1 me None", "redis 2 you Some((2, 2))"]);
     assert_ne!(board.rows[0].id, board.rows[1].id);
 }

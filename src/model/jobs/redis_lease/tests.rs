@@ -22,7 +22,7 @@ fn server(text: &str) -> ServerReading {
     ServerReading { server: "redis://s".into(), keys }
 }
 
-fn told(servers: &[&str]) -> Vec<String> {
+fn merged(servers: &[&str]) -> Vec<String> {
     let readings: Vec<_> = servers.iter().map(|text| server(text)).collect();
     let leases = merge(&readings);
     let row = |row: &RedisLease| {
@@ -45,7 +45,7 @@ fn told(servers: &[&str]) -> Vec<String> {
 #[test]
 fn a_lock_is_judged_by_the_servers_of_its_set() {
     let readings = ["a=me:9 b=me:9", "a=you:9", "a=you:8", "down", "c=me:9"].map(server);
-    let told = |sets: &[usize]| {
+    let merged = |sets: &[usize]| {
         let leases = merge_sets(&readings, sets);
         let row = |row: &RedisLease| {
             let places: Vec<_> = row.places.iter().map(|place| place.server).collect();
@@ -60,7 +60,7 @@ fn a_lock_is_judged_by_the_servers_of_its_set() {
         };
         (leases.rows.iter().map(row).collect::<Vec<_>>(), leases.sets)
     };
-    let (rows, sets) = told(&[1, 3, 1]);
+    let (rows, sets) = merged(&[1, 3, 1]);
     assert_eq!(
         rows,
         [
@@ -72,7 +72,7 @@ fn a_lock_is_judged_by_the_servers_of_its_set() {
     );
     assert_eq!(sets, [1, 3, 1]);
     // As one set they conflict, and one vote is not a majority.
-    let (rows, _) = told(&[5]);
+    let (rows, _) = merged(&[5]);
     let one_set = [
         "a you 2/5 unknown of 0..5 at [0, 1, 2]",
         "b me 1/5 minority of 0..5 at [0]",
@@ -103,7 +103,7 @@ fn answers_of_several_servers_are_merged_by_majority() {
         (&["b=x:1 a=me:2", "a=me:2", "b=y:1"], &["a me 2/3 held 2s", "b x 1/3 split 1s y*1"]),
     ];
     for (servers, rows) in table {
-        assert_eq!(told(servers), rows, "{servers:?}");
+        assert_eq!(merged(servers), rows, "{servers:?}");
     }
 }
 

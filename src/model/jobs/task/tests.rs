@@ -80,9 +80,13 @@ fn a_schedule_is_judged_by_the_clock() {
     use JobState::{Disabled, Due, GivenUp, Idle, Overdue, Running};
     for (enabled, failed, running) in [(Some(true), true, false), (None, true, false)] {
         let task = Schedule { enabled, ..Schedule::default() };
-        assert_eq!(of_schedule(&task, (running, failed), at(0.0), 60.0), GivenUp, "nothing starts it again");
+        assert_eq!(
+            of_schedule(&task, (running, failed), at(0.0), 60.0),
+            GivenUp,
+            "no worker starts it again"
+        );
         let again = Schedule { enabled, next_run_at: Some(at(5.0)), ..Schedule::default() };
-        assert_eq!(of_schedule(&again, (running, failed), at(0.0), 60.0), Idle, "it is tried again");
+        assert_eq!(of_schedule(&again, (running, failed), at(0.0), 60.0), Idle, "it will be retried");
     }
     for (enabled, due, running, state) in [
         (Some(true), Some(-1.0), false, Idle),
@@ -177,7 +181,7 @@ fn a_key_is_leaked_if_one_idle_session_holds_it_in_two_snapshots() {
         JobState::Uncommitted,
         "what its transaction writes is not visible yet"
     );
-    assert_eq!(states(3.0, State::Idle), JobState::Idle, "two looks again");
+    assert_eq!(states(3.0, State::Idle), JobState::Idle, "two snapshots are needed again");
     let board = watch.evaluate(&leak(4.0, State::Idle).snapshot(), &Thresholds::default());
     assert_eq!((board.rows[0].holder, board.rows[0].since), (Some(7), Some(at(3.0))));
 }

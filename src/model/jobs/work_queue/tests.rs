@@ -25,7 +25,7 @@ fn server(snapshot: &mut Snapshot, change: impl Fn(&mut Server)) {
     snapshot.server.set(vec![server]);
 }
 
-fn is_gone(item: &mut Item) {
+fn end_session(item: &mut Item) {
     item.backend_pid = Some(101);
 }
 
@@ -33,10 +33,14 @@ fn is_gone(item: &mut Item) {
 fn an_item_is_lost_if_its_session_was_missing_after_it_started() {
     let same = |_: &mut Snapshot| {};
     assert_eq!(state(|_| {}, same), "running");
-    assert_eq!(state(|item| item.backend_pid = Some(101), same), "lost", "gone");
-    assert_eq!(state(|item| item.backend_start = Some(at(-9.0)), same), "lost", "another with its number");
+    assert_eq!(state(|item| item.backend_pid = Some(101), same), "lost", "its session ended");
+    assert_eq!(
+        state(|item| item.backend_start = Some(at(-9.0)), same),
+        "lost",
+        "another session with its process id"
+    );
     let young = |item: &mut Item| (item.backend_pid, item.started_at) = (Some(101), Some(at(-1.0)));
-    assert_eq!(state(young, same), "running", "it may have begun after the sessions were read");
+    assert_eq!(state(young, same), "running", "it may have started after the sessions were read");
     assert_eq!(
         state(young, |snapshot| server(snapshot, |server| server.in_recovery = true)),
         "unknown",
@@ -49,7 +53,7 @@ fn an_item_is_lost_if_its_session_was_missing_after_it_started() {
         backends[0].backend_start = None;
         snapshot.backends.set(backends);
     };
-    assert_eq!(state(|_| {}, hidden), "unknown", "this role may not see when it began");
+    assert_eq!(state(|_| {}, hidden), "unknown", "this role cannot see the start of the session");
     let unread = |snapshot: &mut Snapshot| snapshot.backends = snapshot.backends.stale("no".into());
     assert_eq!(state(|item| item.backend_pid = Some(101), unread), "unknown");
     let old = |snapshot: &mut Snapshot| {
@@ -57,7 +61,7 @@ fn an_item_is_lost_if_its_session_was_missing_after_it_started() {
         systems.items[0] = systems.items[0].stale("locked".into());
         snapshot.systems = systems.into();
     };
-    assert_eq!(state(|item| item.backend_pid = Some(101), old), "unknown", "its row is not of now");
+    assert_eq!(state(|item| item.backend_pid = Some(101), old), "unknown", "its row is stale");
     for (status, expected) in
         [("failed", "failed"), ("pending", "pending"), ("completed", "none"), ("?", "none")]
     {
@@ -70,15 +74,19 @@ fn an_item_is_settling_for_the_grace_after_its_last_sign_of_life_and_the_start_o
     let same = |_: &mut Snapshot| {};
     let beat = |seconds: f64| {
         move |item: &mut Item| {
-            is_gone(item);
+            end_session(item);
             item.heartbeat_at = Some(at(-seconds));
         }
     };
     assert_eq!((state(beat(29.0), same), state(beat(30.0), same)), ("settling", "lost"));
     let up = |change: fn(&mut Server)| move |snapshot: &mut Snapshot| server(snapshot, change);
-    assert_eq!(state(is_gone, up(|server| server.started_at = Some(at(-29.0)))), "settling", "a start");
-    assert_eq!(state(is_gone, up(|server| server.replayed_at = Some(at(-29.0)))), "settling", "a promotion");
-    assert_eq!(state(is_gone, up(|server| server.replayed_at = Some(at(-31.0)))), "lost");
+    assert_eq!(state(end_session, up(|server| server.started_at = Some(at(-29.0)))), "settling", "a start");
+    assert_eq!(
+        state(end_session, up(|server| server.replayed_at = Some(at(-29.0)))),
+        "settling",
+        "a promotion"
+    );
+    assert_eq!(state(end_session, up(|server| server.replayed_at = Some(at(-31.0)))), "lost");
     // The launchers' start counts more: the last transaction may be long ago, or replayed while the server was a standby.
     let launched = |seconds: f64| {
         move |snapshot: &mut Snapshot| {
@@ -93,7 +101,10 @@ fn an_item_is_settling_for_the_grace_after_its_last_sign_of_life_and_the_start_o
             snapshot.backends.set(backends);
         }
     };
-    assert_eq!((state(is_gone, launched(29.0)), state(is_gone, launched(31.0))), ("settling", "lost"));
+    assert_eq!(
+        (state(end_session, launched(29.0)), state(end_session, launched(31.0))),
+        ("settling", "lost")
+    );
 }
 
 #[test]
@@ -109,9 +120,9 @@ fn an_item_is_slow_past_its_own_time_or_else_the_usual_one() {
     assert_eq!((state(runs(1800.0, None), same), state(runs(1801.0, None), same)), ("running", "slow"));
     let lost = |item: &mut Item| {
         runs(9000.0, Some(60.0))(item);
-        is_gone(item);
+        end_session(item);
     };
-    assert_eq!(state(lost, same), "lost", "that counts more");
+    assert_eq!(state(lost, same), "lost", "lost counts more than slow");
 }
 
 #[test]
@@ -176,7 +187,7 @@ fn counts_of_all_tables_are_summed_and_marked_if_truncated() {
     assert_eq!(
         QueueBoard::of(&b.snapshot(), &Thresholds::default()).depth.per_minute,
         None,
-        "not known is not none"
+        "unknown is not zero"
     );
 }
 

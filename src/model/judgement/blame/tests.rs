@@ -19,18 +19,18 @@ use crate::model::wait_graph::{Input, WaitGraph};
 use crate::sample::{Builder, advisory, at, relation};
 
 #[derive(Default)]
-struct Looks {
+struct Polls {
     counter: Counter,
     deadlocks: Deadlocks,
     blame: Blame,
 }
 
-impl Looks {
-    fn look(&mut self, builder: Builder) -> &Blame {
-        self.see(&builder.snapshot())
+impl Polls {
+    fn poll(&mut self, builder: Builder) -> &Blame {
+        self.observe(&builder.snapshot())
     }
 
-    fn see(&mut self, snapshot: &Snapshot) -> &Blame {
+    fn observe(&mut self, snapshot: &Snapshot) -> &Blame {
         let graph = WaitGraph::build(Input {
             locks: snapshot.locks.last_rows(),
             backends: snapshot.backends.last_rows(),
@@ -70,7 +70,7 @@ impl Looks {
             builder.session(*pid, "app@web", State::Active, now - began, "SELECT 2");
             builder.lock(*pid, advisory(*key), LockMode::Exclusive, Some(now - began));
         }
-        self.look(builder)
+        self.poll(builder)
     }
 }
 
@@ -88,15 +88,11 @@ fn near(a: f64, b: f64) -> bool {
 
 #[test]
 fn each_waiter_adds_the_time_since_the_previous_snapshot() {
-    let mut looks = Looks::default();
-    assert_eq!(
-        looks.waits(0.0, &[(1, 41, -5.0)]).total(BlamePeriod::All).seconds,
-        0.0,
-        "nobody looked before"
-    );
-    looks.waits(1.0, &[(1, 41, -5.0), (2, 41, 0.5)]);
-    looks.waits(2.0, &[(2, 41, 0.5)]);
-    let blame = looks.waits(3.0, &[]);
+    let mut polls = Polls::default();
+    assert_eq!(polls.waits(0.0, &[(1, 41, -5.0)]).total(BlamePeriod::All).seconds, 0.0, "no snapshot before");
+    polls.waits(1.0, &[(1, 41, -5.0), (2, 41, 0.5)]);
+    polls.waits(2.0, &[(2, 41, 0.5)]);
+    let blame = polls.waits(3.0, &[]);
     let name = "billing idle in xact, UPDATE t SET a = ?".to_owned();
     assert_eq!(rows(blame, BlameGrouping::Root), [(name, 3.0, 2, 2, 1)]);
     assert_eq!(rows(blame, BlameGrouping::Lock), [("advisory 41".to_owned(), 3.0, 2, 2, 1)]);
@@ -108,30 +104,30 @@ fn each_waiter_adds_the_time_since_the_previous_snapshot() {
 
 #[test]
 fn time_without_snapshots_is_not_counted() {
-    let mut looks = Looks::default();
-    looks.waits(0.0, &[(1, 41, 0.0)]);
-    let late = looks.waits(10.0, &[(1, 41, 0.0)]);
+    let mut polls = Polls::default();
+    polls.waits(0.0, &[(1, 41, 0.0)]);
+    let late = polls.waits(10.0, &[(1, 41, 0.0)]);
     assert_eq!(
         (late.total(BlamePeriod::All).seconds, late.missing),
         (2.0, 8.0),
         "at most twice the usual time"
     );
-    looks.counter.gap();
-    let lost = looks.waits(11.0, &[(1, 41, 0.0)]);
+    polls.counter.gap();
+    let lost = polls.waits(11.0, &[(1, 41, 0.0)]);
     assert_eq!((lost.total(BlamePeriod::All).seconds, lost.missing), (2.0, 9.0));
-    looks.counter.refresh(5.0);
-    assert_eq!(looks.waits(20.0, &[(1, 41, 0.0)]).total(BlamePeriod::All).seconds, 11.0);
-    let back = looks.waits(15.0, &[(1, 41, 0.0)]);
-    assert_eq!(back.total(BlamePeriod::All).seconds, 11.0, "a clock that was set back takes nothing away");
+    polls.counter.refresh(5.0);
+    assert_eq!(polls.waits(20.0, &[(1, 41, 0.0)]).total(BlamePeriod::All).seconds, 11.0);
+    let back = polls.waits(15.0, &[(1, 41, 0.0)]);
+    assert_eq!(back.total(BlamePeriod::All).seconds, 11.0, "a clock that was set back subtracts no time");
     let mut stale = Builder { now: 16.0, ..Builder::default() }.snapshot();
     stale.locks.error = Some("canceled".into());
     let before = back.clone();
-    assert_eq!(*looks.see(&stale), before);
+    assert_eq!(*polls.observe(&stale), before);
 }
 
 #[test]
 fn a_wait_behind_several_roots_is_split_among_them() {
-    let mut looks = Looks::default();
+    let mut polls = Polls::default();
     for second in 0..3 {
         let mut builder = Builder { now: f64::from(second), ..Builder::default() };
         for (pid, who) in [(10, "app@one"), (11, "app@two")] {
@@ -147,18 +143,18 @@ fn a_wait_behind_several_roots_is_split_among_them() {
         builder.lock(11, relation(8), LockMode::Exclusive, None);
         builder.session(14, "app@web", State::Active, 4.0, "SELECT");
         builder.lock(14, relation(8), LockMode::Exclusive, Some(waited));
-        looks.look(builder);
+        polls.poll(builder);
     }
-    let by = rows(&looks.blame, BlameGrouping::Application);
+    let by = rows(&polls.blame, BlameGrouping::Application);
     assert_eq!(by, [("two".to_owned(), 4.0, 2, 3, 2), ("one".to_owned(), 2.0, 2, 2, 1)]);
-    let by_lock = rows(&looks.blame, BlameGrouping::Lock);
+    let by_lock = rows(&polls.blame, BlameGrouping::Lock);
     assert_eq!(by_lock[0], ("relation 7".to_owned(), 4.0, 2, 4, 2));
-    assert_eq!(looks.blame.total(BlamePeriod::All).seconds, 6.0);
+    assert_eq!(polls.blame.total(BlamePeriod::All).seconds, 6.0);
 }
 
 #[test]
 fn sessions_in_a_wait_cycle_are_blamed_by_what_they_have_in_common() {
-    let mut looks = Looks::default();
+    let mut polls = Polls::default();
     for second in 0..2 {
         let mut builder = Builder { now: f64::from(second), ..Builder::default() };
         for (pid, other, who) in [(1, 2, "app@web"), (2, 1, "ops@web")] {
@@ -166,7 +162,7 @@ fn sessions_in_a_wait_cycle_are_blamed_by_what_they_have_in_common() {
             builder.lock(pid, advisory(pid.into()), LockMode::Exclusive, None);
             builder.lock(pid, advisory(other.into()), LockMode::Exclusive, Some(5.0));
         }
-        looks.look(builder);
+        polls.poll(builder);
     }
     for (group, name) in [
         (BlameGrouping::Root, "web sessions that wait for each other, UPDATE t SET a = ?"),
@@ -174,38 +170,38 @@ fn sessions_in_a_wait_cycle_are_blamed_by_what_they_have_in_common() {
         (BlameGrouping::Role, "app | ops"),
         (BlameGrouping::Statement, "UPDATE t SET a = ?"),
     ] {
-        let names: Vec<_> = rows(&looks.blame, group).into_iter().map(|row| row.0).collect();
+        let names: Vec<_> = rows(&polls.blame, group).into_iter().map(|row| row.0).collect();
         assert_eq!(names, [name], "{group:?}");
     }
-    assert_eq!(looks.blame.total(BlamePeriod::All).seconds, 2.0);
+    assert_eq!(polls.blame.total(BlamePeriod::All).seconds, 2.0);
 }
 
 #[test]
 fn an_episode_has_gaps_of_at_most_three_snapshots() {
-    let mut looks = Looks::default();
+    let mut polls = Polls::default();
     let mut seen = Vec::new();
     for (second, waits) in (0..).zip("##..#...#....#....".chars()) {
         let now = f64::from(second);
         let waits = if waits == '#' { vec![(1, 41, -5.0)] } else { Vec::new() };
-        looks.waits(now, &waits);
-        seen.push(looks.blame.table.episodes.iter().filter(|one| looks.blame.is_ongoing(one)).count());
+        polls.waits(now, &waits);
+        seen.push(polls.blame.table.episodes.iter().filter(|one| polls.blame.is_ongoing(one)).count());
     }
     assert_eq!(seen[..6], [1, 1, 0, 0, 1, 0]);
-    let episodes = &looks.blame.table.episodes;
-    let told: Vec<_> =
+    let episodes = &polls.blame.table.episodes;
+    let found: Vec<_> =
         episodes.iter().map(|one| (one.begin, one.last, one.sums.seconds, one.ending)).collect();
     let expected = [(at(0.0), at(8.0), 3.0, Ending::Itself), (at(12.0), at(13.0), 1.0, Ending::Itself)];
-    assert_eq!(told, expected);
-    assert_eq!(&*looks.blame.episode(1).unwrap().lock, "advisory 41");
+    assert_eq!(found, expected);
+    assert_eq!(&*polls.blame.episode(1).unwrap().lock, "advisory 41");
 }
 
 #[test]
 fn waits_before_the_first_snapshot_are_reported_but_not_summed() {
-    let mut looks = Looks::default();
-    let blame = looks.waits(0.0, &[(1, 41, -250.0), (2, 41, -3.0)]);
+    let mut polls = Polls::default();
+    let blame = polls.waits(0.0, &[(1, 41, -250.0), (2, 41, -3.0)]);
     let before = Before { sessions: 2, longest: Some(250.0), seconds: 253.0 };
     assert_eq!((blame.before, blame.total(BlamePeriod::All).seconds), (before, 0.0));
-    let blame = looks.waits(1.0, &[(1, 41, -250.0), (2, 41, -3.0), (3, 41, 0.5)]);
+    let blame = polls.waits(1.0, &[(1, 41, -250.0), (2, 41, -3.0), (3, 41, 0.5)]);
     assert_eq!((blame.before, blame.total(BlamePeriod::All).seconds), (before, 3.0));
     assert_eq!(
         before.words().unwrap(),
@@ -217,7 +213,7 @@ fn waits_before_the_first_snapshot_are_reported_but_not_summed() {
 /// The statement that took the lock is usually not the one seen when others wait.
 #[test]
 fn the_statements_of_a_transaction_are_remembered() {
-    let mut looks = Looks::default();
+    let mut polls = Polls::default();
     let statements = ["BEGIN", "UPDATE accounts SET a = 1", "SELECT 1", "SELECT 2", "SELECT 3"];
     for (second, statement) in (0..).zip(statements) {
         let now = f64::from(second);
@@ -234,10 +230,10 @@ fn the_statements_of_a_transaction_are_remembered() {
                 builder.lock(pid, relation(table), LockMode::Exclusive, Some(0.2));
             }
         }
-        looks.look(builder);
+        polls.poll(builder);
     }
     let ran = |pid: i32| -> Vec<Vec<&str>> {
-        let episodes = looks.blame.table.episodes.iter().filter(|one| one.pid == pid);
+        let episodes = polls.blame.table.episodes.iter().filter(|one| one.pid == pid);
         episodes.map(|one| one.ran.iter().map(|ran| &*ran.statement).collect()).collect()
     };
     assert_eq!(ran(10), [statements.to_vec()]);
@@ -246,7 +242,7 @@ fn the_statements_of_a_transaction_are_remembered() {
 
 #[test]
 fn an_episode_is_blamed_by_what_its_root_did_in_each_snapshot() {
-    let mut looks = Looks::default();
+    let mut polls = Polls::default();
     for second in 0..5 {
         let now = f64::from(second);
         let mut builder = Builder { now, ..Builder::default() };
@@ -255,34 +251,34 @@ fn an_episode_is_blamed_by_what_its_root_did_in_each_snapshot() {
         builder.lock(10, relation(7), LockMode::Exclusive, None);
         builder.session(20, "app@web", State::Active, 3.0 + now, "UPDATE");
         builder.lock(20, relation(7), LockMode::Exclusive, Some(3.0 + now));
-        looks.look(builder);
+        polls.poll(builder);
     }
-    let by = rows(&looks.blame, BlameGrouping::Root);
+    let by = rows(&polls.blame, BlameGrouping::Root);
     let names: Vec<_> = by.iter().map(|row| (&*row.0, row.1, row.4)).collect();
     let expected =
         [("web UPDATE accounts SET a = ?", 2.0, 1), ("web idle in xact, UPDATE accounts SET a = ?", 2.0, 1)];
     assert_eq!(names, expected);
-    assert_eq!(rows(&looks.blame, BlameGrouping::Tag)[0].0, "controller=pay");
-    assert_eq!(looks.blame.table.episodes.len(), 1);
+    assert_eq!(rows(&polls.blame, BlameGrouping::Tag)[0].0, "controller=pay");
+    assert_eq!(polls.blame.table.episodes.len(), 1);
 }
 
 #[test]
 fn a_period_ends_with_the_last_snapshot() {
-    let mut looks = Looks::default();
-    looks.counter.refresh(60.0);
+    let mut polls = Polls::default();
+    polls.counter.refresh(60.0);
     for minute in 0..90 {
-        looks.waits(f64::from(minute) * 60.0, &[(1, 41, -5.0)]);
+        polls.waits(f64::from(minute) * 60.0, &[(1, 41, -5.0)]);
     }
-    let seconds = |span: BlamePeriod| looks.blame.total(span).seconds;
+    let seconds = |span: BlamePeriod| polls.blame.total(span).seconds;
     assert_eq!(
         [BlamePeriod::Five, BlamePeriod::Quarter, BlamePeriod::Hour].map(seconds),
         [300.0, 900.0, 3600.0]
     );
     assert_eq!(seconds(BlamePeriod::All), 89.0 * 60.0);
-    assert_eq!(looks.blame.by(BlameGrouping::Role, BlamePeriod::Five)[0].sums.seconds, 300.0);
-    let begin = BlamePeriod::Five.begin(&looks.blame).unwrap();
-    assert_eq!((looks.blame.until.unwrap() - begin).num_minutes(), 4);
-    assert_eq!(BlamePeriod::All.begin(&looks.blame), Some(at(0.0)));
+    assert_eq!(polls.blame.by(BlameGrouping::Role, BlamePeriod::Five)[0].sums.seconds, 300.0);
+    let begin = BlamePeriod::Five.begin(&polls.blame).unwrap();
+    assert_eq!((polls.blame.until.unwrap() - begin).num_minutes(), 4);
+    assert_eq!(BlamePeriod::All.begin(&polls.blame), Some(at(0.0)));
 }
 
 #[test]
@@ -325,22 +321,22 @@ fn of_too_many_the_cheapest_are_taken_together() {
 #[test]
 fn a_window_has_the_waits_of_its_polls() {
     let mut window = Window::default();
-    let mut looks = Looks::default();
+    let mut polls = Polls::default();
     for second in 0..20 {
-        let blame = looks.waits(f64::from(second), &[(1, 41, -5.0), (2, 42, -5.0)]);
+        let blame = polls.waits(f64::from(second), &[(1, 41, -5.0), (2, 42, -5.0)]);
         if second >= 10 {
             window.take(blame);
             window.take(blame);
         }
     }
-    let mut again = Looks::default();
+    let mut again = Polls::default();
     for second in 25..30 {
         window.take(again.waits(f64::from(second), &[(1, 41, -5.0)]));
     }
     let blame = window.blame();
     assert_eq!(blame.total(BlamePeriod::All).seconds, 20.0 + 4.0);
-    let told: Vec<_> =
+    let found: Vec<_> =
         blame.table.episodes.iter().map(|one| (one.number, one.sums.seconds, one.begin)).collect();
-    assert_eq!(told, [(1, 10.0, at(0.0)), (2, 10.0, at(0.0)), (3, 4.0, at(25.0))]);
+    assert_eq!(found, [(1, 10.0, at(0.0)), (2, 10.0, at(0.0)), (3, 4.0, at(25.0))]);
     assert_eq!(rows(&blame, BlameGrouping::Lock).iter().map(|row| row.1).sum::<f64>(), 24.0);
 }

@@ -28,14 +28,14 @@ fn snapshot(now: Timestamp, all: Vec<InstallationRows>, held: &[(i64, i32)]) -> 
     snapshot
 }
 
-fn look(all: Vec<InstallationRows>) -> AdapterBoard {
+fn evaluate(all: Vec<InstallationRows>) -> AdapterBoard {
     AdapterWatch::default().evaluate(&snapshot(start(), all, &[]), &Thresholds::default())
 }
 
 #[test]
 fn a_worker_lives_is_silent_or_has_stopped() {
-    let board = look(vec![sample::beating(start())]);
-    let told: Vec<_> = board
+    let board = evaluate(vec![sample::beating(start())]);
+    let workers: Vec<_> = board
         .workers
         .iter()
         .map(|row| {
@@ -49,7 +49,7 @@ fn a_worker_lives_is_silent_or_has_stopped() {
         })
         .collect();
     assert_eq!(
-        told,
+        workers,
         [
             (1, WorkerState::Silent, Proof::Heartbeat, Some(424), Some(1)),
             (0, WorkerState::Live, Proof::Heartbeat, None, Some(1)),
@@ -69,10 +69,10 @@ fn a_worker_without_its_lock_is_lost_only_after_the_grace_period() {
         let all = vec![sample::locking(start())];
         let board = watch.evaluate(&snapshot(now, all, &[(41, 4711)]), &thresholds);
         let [one, other] = board.workers.as_slice() else { panic!("{:?}", board.workers) };
-        let (gone, live) = if one.place.1 == 1 { (one, other) } else { (other, one) };
+        let (ended, live) = if one.place.1 == 1 { (one, other) } else { (other, one) };
         assert_eq!((live.state, live.proof, live.pid), (WorkerState::Live, Proof::Lock, Some(4711)));
-        assert_eq!((gone.state, gone.proof), (state, Proof::Lock), "after {seconds} s");
-        assert_eq!((now - gone.since.unwrap()).num_seconds(), since);
+        assert_eq!((ended.state, ended.proof), (state, Proof::Lock), "after {seconds} s");
+        assert_eq!((now - ended.since.unwrap()).num_seconds(), since);
     }
 }
 
@@ -104,15 +104,15 @@ fn a_queue_has_its_job_counts_and_whether_workers_serve_it() {
         rows.sort_by_key(|(_, state, _)| *state);
         rows
     };
-    assert_eq!(queues(&look(vec![sample::beating(start())])), expected(QueueState::Overdue));
+    assert_eq!(queues(&evaluate(vec![sample::beating(start())])), expected(QueueState::Overdue));
     let mut silent = sample::beating(start());
     let all: Vec<Worker> =
         silent.workers.last_rows().iter().filter(|worker| &*worker.id != "1").cloned().collect();
     silent.workers = sample::read(start(), all);
-    assert_eq!(queues(&look(vec![silent.clone()])), expected(QueueState::Unserved));
+    assert_eq!(queues(&evaluate(vec![silent.clone()])), expected(QueueState::Unserved));
     silent.workers = sample::read(start(), Vec::new());
     let listed: Vec<_> =
-        queues(&look(vec![silent.clone()])).into_iter().map(|(name, state, _)| (name, state)).collect();
+        queues(&evaluate(vec![silent.clone()])).into_iter().map(|(name, state, _)| (name, state)).collect();
     let listed: Vec<_> = listed.iter().map(|(name, state)| (name.as_str(), *state)).collect();
     let expected_now = [
         ("billing", QueueState::Unserved),
@@ -120,16 +120,16 @@ fn a_queue_has_its_job_counts_and_whether_workers_serve_it() {
         ("(all)", QueueState::Open),
         ("mail", QueueState::Open),
     ];
-    assert_eq!(listed, expected_now, "nobody is listed, and one job is overdue");
+    assert_eq!(listed, expected_now, "no worker is listed, and one job is overdue");
     silent.workers = Section::default();
-    assert_eq!(queues(&look(vec![silent])), expected(QueueState::Overdue), "who works was not read");
+    assert_eq!(queues(&evaluate(vec![silent])), expected(QueueState::Overdue), "the workers were not read");
 }
 
 #[test]
 fn counts_are_lower_bounds_if_the_count_limit_was_reached() {
-    let told = queues(&look(vec![sample::locking(start())]));
+    let listed = queues(&evaluate(vec![sample::locking(start())]));
     let counts: Vec<_> =
-        told.into_iter().map(|(name, _, words)| format!("{name} {}", words.join(" "))).collect();
+        listed.into_iter().map(|(name, _, words)| format!("{name} {}", words.join(" "))).collect();
     assert_eq!(counts, ["default due 9000+", "low due 1001+"]);
 }
 
@@ -150,8 +150,8 @@ fn listed_jobs_are_not_counted_twice() {
             oldest_at: None,
         };
         rows.depth = sample::read(start(), vec![depth(estimate)]);
-        let told = queues(&look(vec![rows]));
-        let mail = told.iter().find(|(name, _, _)| name == "mail").unwrap();
+        let listed = queues(&evaluate(vec![rows]));
+        let mail = listed.iter().find(|(name, _, _)| name == "mail").unwrap();
         assert_eq!(mail.2, [expected], "{estimate}");
     }
 }
@@ -161,14 +161,14 @@ fn all_queues_are_as_old_as_the_oldest_of_them() {
     let mut rows = sample::beating(start());
     let depth = super::super::Depth { state: "due".into(), number: 2, ..super::super::Depth::default() };
     rows.depth = sample::read(start(), vec![depth]);
-    let board = look(vec![rows]);
+    let board = evaluate(vec![rows]);
     let all = board.queues.iter().find(|row| row.queue.is_none()).unwrap();
     assert_eq!((all.state, all.oldest_at), (QueueState::Overdue, Some(start() - TimeDelta::seconds(900))));
 }
 
 #[test]
 fn no_session_of_a_worker_leaves_a_queue_unserved_once_a_job_is_overdue() {
-    let told = |has_presence: bool, sessions: Option<u64>| {
+    let states = |has_presence: bool, sessions: Option<u64>| {
         let mut rows = sample::beating(start());
         let mut installation = (*rows.installation).clone();
         let mut adapter = (*installation.adapter).clone();
@@ -176,18 +176,18 @@ fn no_session_of_a_worker_leaves_a_queue_unserved_once_a_job_is_overdue() {
         installation.adapter = Arc::new(adapter);
         (rows.installation, rows.workers, rows.sessions) =
             (Arc::new(installation), Section::default(), sessions);
-        let board = look(vec![rows]);
+        let board = evaluate(vec![rows]);
         let state =
             |name: &str| board.queues.iter().find(|row| row.queue.as_deref() == Some(name)).unwrap().state;
         (state("billing"), state("mail"))
     };
     assert_eq!(
-        told(true, Some(0)),
+        states(true, Some(0)),
         (QueueState::Unserved, QueueState::Open),
-        "one is due for two seconds alone"
+        "one job has been due for only two seconds"
     );
     for (has_presence, sessions) in [(true, None), (true, Some(1)), (false, Some(0))] {
-        assert_eq!(told(has_presence, sessions), (QueueState::Overdue, QueueState::Open), "{sessions:?}");
+        assert_eq!(states(has_presence, sessions), (QueueState::Overdue, QueueState::Open), "{sessions:?}");
     }
 }
 
@@ -209,7 +209,7 @@ fn a_silent_worker_without_a_session_is_lost() {
         installation.adapter = Arc::new(adapter);
         (rows.installation, rows.sessions) = (Arc::new(installation), all);
         Arc::make_mut(rows.workers.rows_mut())[1].sessions = own;
-        let board = look(vec![rows]);
+        let board = evaluate(vec![rows]);
         let second = board.workers.iter().find(|row| row.place.1 == 1).unwrap();
         assert_eq!(second.state, expected, "{own:?} {has_presence} {all:?}");
         let lost = board.rows.iter().find(|row| row.judged.state == JobState::Lost).unwrap();
@@ -222,10 +222,10 @@ fn a_silent_worker_without_a_session_is_lost() {
 fn jobs_per_worker_are_unknown_if_a_running_job_names_no_worker() {
     let mut rows = sample::beating(start());
     Arc::make_mut(rows.jobs.get_mut(&Part::Running).unwrap().rows_mut())[0].worker = None;
-    let board = look(vec![rows.clone()]);
+    let board = evaluate(vec![rows.clone()]);
     assert!(board.workers.iter().all(|row| row.busy.is_none()), "{:?}", board.workers);
     Arc::make_mut(rows.jobs.get_mut(&Part::Running).unwrap().rows_mut()).clear();
-    assert!(look(vec![rows]).workers.iter().all(|row| row.busy == Some(0)), "nothing runs");
+    assert!(evaluate(vec![rows]).workers.iter().all(|row| row.busy == Some(0)), "no job runs");
 }
 
 #[test]
@@ -237,24 +237,24 @@ fn a_lease_may_be_known_by_its_lock() {
         ..AdapterLease::default()
     };
     rows.leases = sample::read(start(), vec![lease("held", 7), lease("free", 8)]);
-    let told = |snapshot: &Snapshot| -> Vec<_> {
+    let leases = |snapshot: &Snapshot| -> Vec<_> {
         let board = AdapterWatch::default().evaluate(snapshot, &Thresholds::default());
         board.leases.iter().map(|row| (row.place.1, row.state, row.owner_pid)).collect()
     };
     let mut snapshot = snapshot(start(), vec![rows], &[(7, 4711)]);
-    assert_eq!(told(&snapshot), [(0, LeaseState::Held, Some(4711)), (1, LeaseState::Free, None)]);
+    assert_eq!(leases(&snapshot), [(0, LeaseState::Held, Some(4711)), (1, LeaseState::Free, None)]);
     Arc::make_mut(snapshot.server.rows_mut())[0].in_recovery = true;
-    assert_eq!(told(&snapshot)[1].1, LeaseState::Unknown, "the locks of the primary are not on a standby");
+    assert_eq!(leases(&snapshot)[1].1, LeaseState::Unknown, "the locks of the primary are not on a standby");
     snapshot.locks = snapshot.locks.stale("no".into());
-    assert!(told(&snapshot).iter().all(|(_, state, _)| *state == LeaseState::Unknown));
+    assert!(leases(&snapshot).iter().all(|(_, state, _)| *state == LeaseState::Unknown));
 }
 
 #[test]
 fn a_lease_is_held_over_or_free() {
-    let board = look(vec![sample::leasing(start()), sample::beating(start())]);
-    let told: Vec<_> = board.leases.iter().map(|row| (row.place, row.state, row.left)).collect();
+    let board = evaluate(vec![sample::leasing(start()), sample::beating(start())]);
+    let leases: Vec<_> = board.leases.iter().map(|row| (row.place, row.state, row.left)).collect();
     assert_eq!(
-        told,
+        leases,
         [
             ((0, 0), LeaseState::Held, None),
             ((0, 1), LeaseState::Held, Some(56.0)),
@@ -280,7 +280,7 @@ fn a_schedule_is_overdue_once_its_time_has_passed() {
         all[0].next_run_at = next.map(|seconds| start() + TimeDelta::seconds(seconds));
         all[0].is_enabled = enabled;
         rows.schedules = sample::read(start(), all);
-        assert_eq!(look(vec![rows]).schedules[0].state, state, "{next:?} {enabled:?}");
+        assert_eq!(evaluate(vec![rows]).schedules[0].state, state, "{next:?} {enabled:?}");
     }
 }
 
@@ -289,7 +289,7 @@ fn the_ids_of_rows_of_different_kinds_and_installations_differ() {
     let (one, mut other) = (sample::beating(start()), sample::beating(start()));
     other.installation =
         Arc::new(crate::model::adapter::Installation { oid: 101, ..(*one.installation).clone() });
-    let board = look(vec![one, other, sample::locking(start()), sample::leasing(start())]);
+    let board = evaluate(vec![one, other, sample::locking(start()), sample::leasing(start())]);
     let ids = board.rows.iter().map(|row| row.id).chain(board.workers.iter().map(|row| row.id));
     let ids = ids.chain(board.queues.iter().map(|row| row.id)).chain(board.leases.iter().map(|row| row.id));
     let ids: Vec<_> = ids.chain(board.schedules.iter().map(|row| row.id)).collect();

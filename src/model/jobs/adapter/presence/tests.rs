@@ -50,9 +50,9 @@ fn zero_sessions_is_known_only_if_all_sessions_are_visible() {
     type Change = fn(&mut Vec<Backend>, &mut Server);
     let by_query = presence(&["LISTEN other"], &[]);
     let by_name = presence(&[], &["other"]);
-    let there = presence(&["LISTEN"], &[]);
+    let listening = presence(&["LISTEN"], &[]);
     let cases: [(&str, Change, [Option<u64>; 3]); 8] = [
-        ("all of it", |_, _| {}, [Some(0), Some(0), Some(1)]),
+        ("no change", |_, _| {}, [Some(0), Some(0), Some(1)]),
         (
             "a role that does not see the statements of others",
             |_, server| server.sees_all = false,
@@ -70,10 +70,10 @@ fn zero_sessions_is_known_only_if_all_sessions_are_visible() {
         ("no client", |all, _| all[0].backend_type = Some("walsender".into()), [Some(0), Some(0), Some(0)]),
     ];
     for (what, change, expected) in cases {
-        let found = [&by_query, &by_name, &there].map(|presence| sessions(presence, change));
+        let found = [&by_query, &by_name, &listening].map(|presence| sessions(presence, change));
         assert_eq!(found, expected, "{what}");
     }
     let old = Section::<Backend>::default().stale("no".into());
     let server = Builder::default().snapshot().server().unwrap().clone();
-    assert_eq!(there.sessions(&old, &server), None, "sessions that could not be read");
+    assert_eq!(listening.sessions(&old, &server), None, "sessions that could not be read");
 }

@@ -9,9 +9,9 @@ fn in_own_tables_a_key_is_free_since_the_last_that_was_heard() {
     let settling = JobState::Settling;
     let cases: [(&str, Option<f64>, Change, JobState); 6] = [
         ("began long ago", None, |_| {}, orphan),
-        ("heard of 29 s ago", Some(29.0), |_| {}, settling),
-        ("heard of 31 s ago", Some(31.0), |_| {}, orphan),
-        ("the server came up 10 s ago", None, |server| server.started_at = Some(at(-10.0)), settling),
+        ("last heartbeat 29 s ago", Some(29.0), |_| {}, settling),
+        ("last heartbeat 31 s ago", Some(31.0), |_| {}, orphan),
+        ("the server started 10 s ago", None, |server| server.started_at = Some(at(-10.0)), settling),
         ("the grace of the database", Some(29.0), |server| server.orphan_grace = Some(20.0), orphan),
         ("a longer one", Some(31.0), |server| server.orphan_grace = Some(60.0), settling),
     ];
@@ -83,7 +83,12 @@ fn in_published_tables_a_free_key_is_the_proof_and_a_held_one_may_be_anybodys() 
             &[(7, "app@worker-002", "", 2)],
             vec!["running", "leftover"],
         ),
-        ("a left-over row, nobody tells who", &both, &[(7, "app@psql", "", 2)], vec!["running?", "leftover"]),
+        (
+            "a left-over row, the holder is unknown",
+            &both,
+            &[(7, "app@psql", "", 2)],
+            vec!["running?", "leftover"],
+        ),
         ("the older one's worker holds", &both, &[(7, "app@worker-001", "", 2)], vec!["leftover", "slow"]),
         ("all killed", &both, &[], vec!["orphan", "orphan"]),
     ] {
@@ -107,9 +112,13 @@ fn whether_the_number_is_the_key_is_proved_or_a_guess() {
     assert_eq!(state(None, &by_config(KeyRule::Id)), "orphan");
     assert_eq!(state(Some(5), &by_config(KeyRule::LockId)), "orphan");
     assert_eq!(state(None, &by_config(KeyRule::LockId)), "unknown");
-    assert_eq!(state(Some(7777), &by_config(KeyRule::LockId)), "slow?", "it is held");
+    assert_eq!(state(Some(7777), &by_config(KeyRule::LockId)), "slow?", "the key is held");
     assert_eq!(state(Some(7777), &by_config(KeyRule::Id)), "orphan", "the id is what counts");
-    assert_eq!(state(Some(2), &by_config(KeyRule::Expression("x".into()))), "unknown", "which gave nothing");
+    assert_eq!(
+        state(Some(2), &by_config(KeyRule::Expression("x".into()))),
+        "unknown",
+        "the expression returned no key"
+    );
 }
 
 #[test]
@@ -117,27 +126,27 @@ fn a_session_that_held_the_key_and_was_seen_to_end_is_a_proof() {
     let run = [(10, "w-1", Some(5), 3000.0)];
     let at = |now, held: &[(i32, &str, &str, i64)]| published(now, &run, held, |_| {});
     let mut watch = TaskWatch::default();
-    let mut look = |snapshot: &Snapshot| state(&mut watch, snapshot).as_str();
+    let mut poll = |snapshot: &Snapshot| state(&mut watch, snapshot).as_str();
     let holder = [(7, "app@psql", "", 5)];
-    assert_eq!(look(&at(0.0, &holder)), "slow?");
-    assert_eq!(look(&at(1.0, &[])), "settling", "it has not been free for long");
-    assert_eq!(look(&at(30.9, &[])), "settling");
-    assert_eq!(look(&at(31.0, &[])), "orphan");
-    assert_eq!(look(&at(32.0, &holder)), "slow?", "held again");
+    assert_eq!(poll(&at(0.0, &holder)), "slow?");
+    assert_eq!(poll(&at(1.0, &[])), "settling", "it has not been free for long");
+    assert_eq!(poll(&at(30.9, &[])), "settling");
+    assert_eq!(poll(&at(31.0, &[])), "orphan");
+    assert_eq!(poll(&at(32.0, &holder)), "slow?", "held again");
     // A key unlocked by a session that still exists may never have been the worker's.
     let other = [(7, "app@psql", "", 6)];
-    assert_eq!(look(&at(40.0, &other)), "settling");
-    assert_eq!(look(&at(70.0, &other)), "orphan?");
+    assert_eq!(poll(&at(40.0, &other)), "settling");
+    assert_eq!(poll(&at(70.0, &other)), "orphan?");
 }
 
 #[test]
 fn a_session_linked_to_the_worker_stays_linked_while_it_holds_the_key() {
     let run = [(10, "worker-001", Some(2), 60.0)];
     let mut watch = TaskWatch::default();
-    let mut look =
+    let mut poll =
         |now, query: &str| state(&mut watch, &published(now, &run, &[(7, "app@psql", query, 2)], |_| {}));
-    assert_eq!(look(0.0, "SELECT try_acquire_task_lock(2, 'worker-001')"), JobState::Running);
-    assert_eq!(look(1.0, "SELECT something_else()"), JobState::Running);
+    assert_eq!(poll(0.0, "SELECT try_acquire_task_lock(2, 'worker-001')"), JobState::Running);
+    assert_eq!(poll(1.0, "SELECT something_else()"), JobState::Running);
     assert_eq!(
         state(&mut TaskWatch::default(), &published(1.0, &run, &[(7, "app@psql", "SELECT 1", 2)], |_| {})),
         JobState::MaybeRunning
@@ -187,7 +196,7 @@ fn failed_tasks_without_a_retry_and_failure_streaks_are_reported() {
     // Three deploys, with tables that have no column for it.
     assert_eq!(board(&["ended", "ended", "ended", "completed"], Some(9.0)).1, 0);
     assert_eq!(board(&["recovered", "recovered", "completed"], Some(9.0)), ("idle", 0, false, first.clone()));
-    assert_eq!(board(&["recovered", "recovered"], None), ("failed", 0, true, first), "given up all the same");
+    assert_eq!(board(&["recovered", "recovered"], None), ("failed", 0, true, first), "still given up");
 }
 
 #[test]
@@ -212,7 +221,7 @@ fn a_worker_in_an_open_transaction_works() {
     assert_eq!(
         board(false, true, 9000.0, true),
         ("idle", "idle", None),
-        "it is not due: the number is another's"
+        "it is not due: the number belongs to another session"
     );
     assert_eq!(board(true, false, -9000.0, false), ("overdue", "overdue", Some(7)));
 }

@@ -2,26 +2,26 @@ use super::*;
 
 #[test]
 fn an_episode_records_how_it_ended() {
-    let mut looks = Looks::default();
-    looks.waits(0.0, &[(1, 41, -5.0), (2, 42, -5.0)]);
+    let mut polls = Polls::default();
+    polls.waits(0.0, &[(1, 41, -5.0), (2, 42, -5.0)]);
     let ended = BackendId { pid: 141, backend_start: Some(at(-3600.0)) };
-    looks.counter.acted(ended, "terminated 141 app@billing: it is gone\u{1b}[31m");
+    polls.counter.acted(ended, "terminated 141 app@billing: it is gone\u{1b}[31m");
     let another = BackendId { pid: 142, backend_start: Some(at(0.0)) };
-    looks.counter.acted(another, "of a process of before");
+    polls.counter.acted(another, "of a process of before");
     for second in 1..6 {
-        looks.waits(f64::from(second), &[]);
+        polls.waits(f64::from(second), &[]);
     }
-    let ends: Vec<_> = looks.blame.table.episodes.iter().map(|one| (one.pid, one.ending)).collect();
-    let gone = |episode: &Episode| &*episode.note == "its session ended";
-    assert!(looks.blame.table.episodes.iter().any(|one| gone(one)));
+    let ends: Vec<_> = polls.blame.table.episodes.iter().map(|one| (one.pid, one.ending)).collect();
+    let disconnected = |episode: &Episode| &*episode.note == "its session ended";
+    assert!(polls.blame.table.episodes.iter().any(|one| disconnected(one)));
     assert!(ends.contains(&(141, Ending::Action)) && ends.contains(&(142, Ending::Itself)), "{ends:?}");
-    let noted = looks.blame.table.episodes.iter().find(|one| one.pid == 141).unwrap();
+    let noted = polls.blame.table.episodes.iter().find(|one| one.pid == 141).unwrap();
     assert!(noted.note.starts_with("terminated 141") && !noted.note.contains('\u{1b}'));
 }
 
 /// A session waits behind a transaction for three polls; `after` builds the next one.
 fn left(after: impl Fn(&mut Builder)) -> (Ending, String) {
-    let mut looks = Looks::default();
+    let mut polls = Polls::default();
     for second in 0..9 {
         let mut builder = Builder { now: f64::from(second), ..Builder::default() };
         let waited = builder.now + 5.0;
@@ -33,9 +33,9 @@ fn left(after: impl Fn(&mut Builder)) -> (Ending, String) {
         } else if second == 3 {
             after(&mut builder);
         }
-        looks.look(builder);
+        polls.poll(builder);
     }
-    let episode = &looks.blame.table.episodes[0];
+    let episode = &polls.blame.table.episodes[0];
     (episode.ending, episode.note.to_string())
 }
 
@@ -52,18 +52,22 @@ fn the_end_of_a_transaction_is_described_as_far_as_it_is_visible() {
     assert_eq!(ended(State::Idle, "ROLLBACK"), "ROLLBACK ended its transaction");
     assert_eq!(ended(State::Idle, "ROLLBACK TO SAVEPOINT a"), "its transaction ended");
     assert_eq!(ended(State::Idle, "SELECT 1"), "its transaction ended");
-    assert_eq!(ended(State::Active, "COMMIT"), "its transaction ended", "it is of the next");
-    let (_, gone) = left(|_| {});
-    assert_eq!(gone, GONE);
-    let (_, goes_on) = left(|builder| {
+    assert_eq!(
+        ended(State::Active, "COMMIT"),
+        "its transaction ended",
+        "the statement belongs to the next transaction"
+    );
+    let (_, disconnected) = left(|_| {});
+    assert_eq!(disconnected, GONE);
+    let (_, continued) = left(|builder| {
         builder.session(50, "app@billing", State::IdleInTransaction, 8.0, "UPDATE t SET a = 1");
     });
-    assert_eq!(goes_on, "the waits ended; its transaction continued");
+    assert_eq!(continued, "the waits ended; its transaction continued");
 }
 
 /// Sessions wait for each other for three polls; then an action ends one of them, or the server does.
-fn circle(acted: bool) -> (Ending, String) {
-    let mut looks = Looks::default();
+fn wait_cycle(acted: bool) -> (Ending, String) {
+    let mut polls = Polls::default();
     for second in 0..9 {
         let mut builder = Builder { now: f64::from(second), ..Builder::default() };
         for (pid, other) in [(1, 2), (2, 1)] {
@@ -85,19 +89,19 @@ fn circle(acted: bool) -> (Ending, String) {
         server.deadlocks = if second < 3 || acted { 3 } else { 4 };
         if second == 3 && acted {
             let session = BackendId { pid: 2, backend_start: Some(at(-3600.0)) };
-            looks.counter.acted(session, "terminate 2 done");
+            polls.counter.acted(session, "terminate 2 done");
         }
-        looks.see(&snapshot);
+        polls.observe(&snapshot);
     }
-    let episode = &looks.blame.table.episodes[0];
+    let episode = &polls.blame.table.episodes[0];
     assert_eq!((episode.pid, &*episode.who), (0, "sessions that wait for each other"));
     (episode.ending, episode.note.to_string())
 }
 
 #[test]
 fn a_deadlock_is_broken_by_the_server_or_by_an_action() {
-    assert_eq!(circle(false), (Ending::Deadlock, String::new()));
-    assert_eq!(circle(true), (Ending::Action, "terminate 2 done".to_owned()));
+    assert_eq!(wait_cycle(false), (Ending::Deadlock, String::new()));
+    assert_eq!(wait_cycle(true), (Ending::Action, "terminate 2 done".to_owned()));
 }
 
 /// Three sessions wait behind a root, the first one blocks the others; it is cancelled, and from `over_at` on no session
@@ -111,11 +115,11 @@ fn cancelling_the_request_that_blocks_the_others_ends_the_episode() {
         // The others continued to wait: something else ended that.
         (3, 6, Ending::Itself),
     ] {
-        let mut looks = Looks::default();
+        let mut polls = Polls::default();
         for second in 0..12 {
             if second == cancelled_at {
                 let session = BackendId { pid: 1, backend_start: Some(at(-3600.0)) };
-                looks.counter.acted(session, cancelled);
+                polls.counter.acted(session, cancelled);
             }
             let waits: &[(i32, i64, f64)] = &[(1, 41, -5.0), (2, 41, -5.0), (3, 41, -5.0)];
             let waits = match second {
@@ -123,9 +127,9 @@ fn cancelling_the_request_that_blocks_the_others_ends_the_episode() {
                 _ if second >= cancelled_at => &waits[1..],
                 _ => waits,
             };
-            looks.waits(f64::from(second), waits);
+            polls.waits(f64::from(second), waits);
         }
-        let episode = &looks.blame.table.episodes[0];
+        let episode = &polls.blame.table.episodes[0];
         assert_eq!(
             (episode.ending, &*episode.note == cancelled),
             (ending, ending == Ending::Action),
@@ -137,8 +141,8 @@ fn cancelling_the_request_that_blocks_the_others_ends_the_episode() {
 /// A report reads; an ALTER waits for it, and readers wait for the ALTER: they would not wait without it.
 #[test]
 fn an_episode_names_the_waiter_in_line_that_blocks_the_others() {
-    for (readers, told) in [(2, vec![]), (3, vec![(2, "ALTER TABLE t ADD a int")])] {
-        let mut looks = Looks::default();
+    for (readers, expected) in [(2, vec![]), (3, vec![(2, "ALTER TABLE t ADD a int")])] {
+        let mut polls = Polls::default();
         for second in 0..3 {
             let mut builder = Builder { now: f64::from(second), ..Builder::default() };
             builder.session(1, "app@report", State::Active, 60.0, "SELECT sum(a) FROM t");
@@ -149,11 +153,11 @@ fn an_episode_names_the_waiter_in_line_that_blocks_the_others() {
                 builder.session(reader, "app@web", State::Active, 10.0, "SELECT 1 FROM t");
                 builder.lock(reader, relation(1), LockMode::AccessShare, Some(10.0 + builder.now));
             }
-            looks.look(builder);
+            polls.poll(builder);
         }
-        let ran = &looks.blame.table.episodes[0].ran;
+        let ran = &polls.blame.table.episodes[0].ran;
         let in_line = ran.iter().filter(|ran| ran.in_line != 0);
-        assert_eq!(in_line.map(|ran| (ran.in_line, &*ran.statement)).collect::<Vec<_>>(), told);
+        assert_eq!(in_line.map(|ran| (ran.in_line, &*ran.statement)).collect::<Vec<_>>(), expected);
         assert!(ran.iter().any(|ran| ran.in_line == 0 && &*ran.statement == "SELECT sum(a) FROM t"));
     }
 }

@@ -12,7 +12,7 @@ proptest! {
     fn the_sum_over_the_roots_is_that_over_the_waits(
         plays in prop::collection::vec((prop::collection::vec(session(), 1..7), 0.1..4.0_f64), 1..12),
     ) {
-        let (mut looks, mut now, mut waited) = (Looks::default(), 0.0, 0.0);
+        let (mut polls, mut now, mut waited) = (Polls::default(), 0.0, 0.0);
         for (number, (sessions, pause)) in plays.iter().enumerate() {
             now += pause;
             let mut builder = Builder { now, ..Builder::default() };
@@ -33,7 +33,7 @@ proptest! {
             .waiting;
             let delta = if number == 0 { 0.0 } else { pause.min(2.0) };
             waited += f64::from(waiting) * delta;
-            let blame = looks.see(&snapshot);
+            let blame = polls.observe(&snapshot);
             let total = blame.total(BlamePeriod::All);
             // Times are exact to the millisecond here.
             prop_assert!((total.seconds - waited).abs() < 0.01 * (1.0 + waited), "{} {waited}", total.seconds);
@@ -64,7 +64,7 @@ impl Random {
 }
 
 /// A simulation with known waits, from 10 ms to a minute: the true cost of each root, and the counted one.
-fn play(random: &mut Random, seconds: f64) -> (Vec<f64>, Looks) {
+fn play(random: &mut Random, seconds: f64) -> (Vec<f64>, Polls) {
     const ROOTS: usize = 4;
     // Median 0.8 s; half of all waits are seen in no poll or in one.
     let length = |random: &mut Random| (0.8 * (1.4 * random.normal()).exp()).clamp(0.01, 60.0);
@@ -81,16 +81,16 @@ fn play(random: &mut Random, seconds: f64) -> (Vec<f64>, Looks) {
             now += -random.unit().max(1e-9).ln() * 2.0;
         }
     }
-    let mut looks = Looks::default();
+    let mut polls = Polls::default();
     // A poll before the first wait, then one each second, from a random time on.
     let mut now = -1.0 + random.unit();
     while now < seconds + 1.0 {
         let there = waits.iter().filter(|(_, _, from, to)| *from <= now && now < *to);
         let there: Vec<_> = there.map(|(pid, key, from, _)| (*pid, *key, *from)).collect();
-        looks.waits(now, &there);
+        polls.waits(now, &there);
         now += 1.0;
     }
-    (truth, looks)
+    (truth, polls)
 }
 
 /// B1: the printed error contains the truth in 19 of 20 simulations. `LOCKTOP_LONG=1` for 200 of five minutes.
@@ -102,19 +102,19 @@ fn the_counted_cost_is_right_within_the_reported_error() {
     let mut random = Random(7);
     let (mut held, mut all, mut off, mut whole) = (0, 0, 0.0, 0.0);
     for _ in 0..plays {
-        let (truth, looks) = play(&mut random, seconds);
-        let by = looks.blame.by(BlameGrouping::Lock, BlamePeriod::All);
+        let (truth, polls) = play(&mut random, seconds);
+        let by = polls.blame.by(BlameGrouping::Lock, BlamePeriod::All);
         let mut check = |truth: f64, sums: Sums| {
             all += 1;
             held += u32::from((sums.seconds - truth).abs() <= 2.0 * sums.standard_error());
         };
-        check(truth.iter().sum(), looks.blame.total(BlamePeriod::All));
+        check(truth.iter().sum(), polls.blame.total(BlamePeriod::All));
         for (root, truth) in truth.iter().enumerate() {
             let name = format!("advisory {}", 40 + root);
             let sums = by.iter().find(|row| row.name == name).map(|row| row.sums).unwrap_or_default();
             check(*truth, sums);
         }
-        off += looks.blame.total(BlamePeriod::All).seconds - truth.iter().sum::<f64>();
+        off += polls.blame.total(BlamePeriod::All).seconds - truth.iter().sum::<f64>();
         whole += truth.iter().sum::<f64>();
     }
     assert!(f64::from(held) >= 0.95 * f64::from(all), "{held} of {all}");
@@ -127,11 +127,11 @@ fn the_counted_cost_is_right_within_the_reported_error() {
 /// A wait that exists at the first poll has an end with the same error as others.
 #[test]
 fn a_wait_of_before_has_an_error_too() {
-    let mut looks = Looks::default();
+    let mut polls = Polls::default();
     for second in 0..5 {
-        looks.waits(f64::from(second), &[(1, 41, -5.0)]);
+        polls.waits(f64::from(second), &[(1, 41, -5.0)]);
     }
-    let total = looks.blame.total(BlamePeriod::All);
+    let total = polls.blame.total(BlamePeriod::All);
     assert_eq!((total.seconds, total.variance), (4.0, 0.25));
 }
 
@@ -141,19 +141,19 @@ fn waits_that_end_together_err_together() {
     let mut random = Random(3);
     let (mut held, plays) = (0, 200);
     for _ in 0..plays {
-        let mut looks = Looks::default();
+        let mut polls = Polls::default();
         let (from, until) = (5.0 + random.unit(), 12.0 + random.unit());
         let began: Vec<f64> = (0..30).map(|_| from + 4.0 * random.unit()).collect();
         for second in 0..20 {
             let now = f64::from(second);
             let there = (1..).zip(&began).filter(|(_, began)| **began <= now && now < until);
             let there: Vec<_> = there.map(|(pid, began)| (pid, 41, *began)).collect();
-            looks.waits(now, &there);
+            polls.waits(now, &there);
         }
         let truth: f64 = began.iter().map(|began| until - began).sum();
-        let total = looks.blame.total(BlamePeriod::All);
+        let total = polls.blame.total(BlamePeriod::All);
         held += u32::from((total.seconds - truth).abs() <= 2.0 * total.standard_error());
-        let root = looks.blame.by(BlameGrouping::Root, BlamePeriod::All)[0].sums;
+        let root = polls.blame.by(BlameGrouping::Root, BlamePeriod::All)[0].sums;
         assert!(near(root.variance, total.variance), "{root:?} {total:?}");
     }
     assert!(f64::from(held) >= 0.95 * f64::from(plays), "{held} of {plays}");
