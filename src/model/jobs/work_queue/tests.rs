@@ -142,7 +142,7 @@ fn an_item_that_is_not_due_rests_and_does_not_count_as_one_that_waits() {
 }
 
 #[test]
-fn with_raw_ids_a_free_key_is_the_proof_and_a_held_one_may_be_anybodys() {
+fn with_raw_ids_a_free_key_is_proof_and_a_held_one_needs_a_link() {
     let states = |who: Option<&str>, since: f64, has_function: bool| {
         let mut b = Builder { raw_queue: true, ..Builder::default() };
         b.item(7, "mail", "processing", since).heartbeat_at = None;

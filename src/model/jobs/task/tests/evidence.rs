@@ -4,7 +4,7 @@ type Change = fn(&mut crate::model::snapshot::Server);
 
 /// locktop's own tables: the server's timestamps count from the first snapshot on, as in `recover` and the views.
 #[test]
-fn in_own_tables_a_key_is_free_since_the_last_that_was_heard() {
+fn in_own_tables_a_key_is_free_since_the_last_sign_of_life() {
     let orphan = JobState::Orphan;
     let settling = JobState::Settling;
     let cases: [(&str, Option<f64>, Change, JobState); 6] = [
@@ -57,7 +57,7 @@ fn states(snapshot: &Snapshot) -> Vec<&'static str> {
 
 /// The tables as printed in the article: `lock_id` is the id of the task.
 #[test]
-fn in_published_tables_a_free_key_is_the_proof_and_a_held_one_may_be_anybodys() {
+fn in_published_tables_a_free_key_is_proof_and_a_held_one_needs_a_link() {
     let one = [(10, "worker-001", Some(2), 60.0)];
     let late = [(10, "worker-001", Some(2), 3000.0)];
     let both = [(10, "worker-001", Some(2), 3000.0), (11, "worker-002", Some(2), 60.0)];
