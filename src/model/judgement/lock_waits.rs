@@ -268,10 +268,10 @@ mod tests {
 
     /// Sessions 1, 2, … wait for a lock that session 100 holds, each for the given seconds at `now`.
     fn observed(counter: &mut WaitCounter, now: f64, tag: LockTag, waits: &[f64]) -> Arc<LockWaits> {
-        looked_with(counter, Builder { now, ..Builder::default() }, tag, waits)
+        observed_with(counter, Builder { now, ..Builder::default() }, tag, waits)
     }
 
-    fn looked_with(
+    fn observed_with(
         counter: &mut WaitCounter,
         mut builder: Builder,
         tag: LockTag,
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(numbers(&observed(&mut counter, 1.0, tag, &[0.5])), [(1, 0.5, 0.5, 1)]);
         assert_eq!(numbers(&observed(&mut counter, 2.0, tag, &[1.5, 0.5])), [(2, 2.0, 1.5, 2)]);
         let over = observed(&mut counter, 3.0, tag, &[]);
-        assert_eq!(numbers(&over), [(2, 2.0, 1.5, 0)], "nobody waits any more, and what was counted stays");
+        assert_eq!(numbers(&over), [(2, 2.0, 1.5, 0)], "no session waits any more, and the counts stay");
         assert_eq!(numbers(&observed(&mut counter, 9.0, tag, &[0.25])), [(3, 2.25, 1.5, 1)], "another wait");
         assert_eq!(observed(&mut counter, 9.0, tag, &[]).since, Some(at(0.0)));
     }
@@ -309,11 +309,11 @@ mod tests {
         let (mut counter, tag) = (WaitCounter::default(), relation(5));
         assert_eq!(&*observed(&mut counter, 1.0, tag, &[0.5]).locks[0].name, "relation 5");
         let named = Builder { now: 2.0, relations: vec![(5, "accounts")], ..Builder::default() };
-        assert_eq!(&*looked_with(&mut counter, named, tag, &[1.5]).locks[0].name, "accounts");
+        assert_eq!(&*observed_with(&mut counter, named, tag, &[1.5]).locks[0].name, "accounts");
     }
 
     #[test]
-    fn a_table_that_was_made_anew_is_one_line() {
+    fn a_recreated_table_keeps_its_line() {
         let mut counter = WaitCounter::default();
         let mut observe = |now: f64, oid: u32, name: &'static str, waits: &[f64]| {
             let mut builder = Builder { now, relations: vec![(oid, name)], ..Builder::default() };
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_counts_for_nothing() {
+    fn locks_that_could_not_be_read_count_no_waits() {
         let (mut counter, tag) = (WaitCounter::default(), advisory(42));
         let before = observed(&mut counter, 1.0, tag, &[1.0]);
         let view = Builder { now: 2.0, ..Builder::default() }.view();

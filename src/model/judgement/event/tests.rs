@@ -29,7 +29,7 @@ fn events_are_found_by_their_number_and_the_oldest_make_room() {
 }
 
 #[test]
-fn what_a_view_has_stays_as_it_was() {
+fn a_clone_does_not_change_when_events_are_added() {
     let mut events = Events::default();
     events.extend(at(1), [body("1", "began")]);
     let view = events.clone();
@@ -50,7 +50,7 @@ fn text_is_harmless_and_alike_events_are_those_of_one_snapshot() {
 }
 
 #[test]
-fn a_number_that_somebody_made_up_is_left_out() {
+fn an_event_with_an_impossible_number_is_left_out() {
     let event = |number| Event { number, seen: at(1), body: body("1", "began") };
     let mut events = Events::default();
     for number in [u64::MAX, 7, u64::MAX - 1, 8] {

@@ -221,19 +221,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_is_told_that_is_past_its_retention_or_large_without_one() {
+    fn a_log_past_its_retention_or_large_without_one_is_reported() {
         let of =
             |growth| growth_finding("locktop.task_execution_log", growth).map(|it| it.summary.to_string());
         let past = Growth { rows: 50_000, is_limited: true, old: Some(12_000) };
-        let said =
+        let expected =
             "locktop.task_execution_log: about 12k rows are past their retention; locktop schema purge";
-        assert_eq!(of(past).as_deref(), Some(said));
+        assert_eq!(of(past).as_deref(), Some(expected));
         assert_eq!(of(Growth { old: Some(9_999), ..past }), None);
         assert_eq!(of(Growth { rows: 2_300_000, old: None, is_limited: true }), None);
         let large = Growth { rows: 2_300_000, ..Growth::default() };
-        let said = "locktop.task_execution_log has about 2.3M rows and no retention; \
+        let expected = "locktop.task_execution_log has about 2.3M rows and no retention; \
                     locktop schema purge --keep 30d removes old ones";
-        assert_eq!(of(large).as_deref(), Some(said));
+        assert_eq!(of(large).as_deref(), Some(expected));
         assert_eq!(of(Growth { rows: 999_999, ..large }), None);
     }
 }

@@ -90,13 +90,13 @@ fn a_lock_keeps_its_time_for_as_long_as_the_holder_stays() {
     let third = [lock(2, 7, true)];
     let table = held.observe(&snapshot(13, &third, &backends));
     assert_eq!(proved(&table, (2, third[0].tag)), Some(at(13)));
-    assert_eq!(table.values().count(), 1, "what is gone is forgotten");
+    assert_eq!(table.values().count(), 1, "released locks are forgotten");
     let table = held.observe(&snapshot(14, &first, &backends));
     assert_eq!(proved(&table, (1, first[0].tag)), Some(at(14)), "it was seen without the lock in between");
 }
 
 #[test]
-fn a_lock_that_may_have_been_released_in_between_starts_anew() {
+fn a_lock_that_may_have_been_released_restarts_its_held_time() {
     for (first, second, since, why) in [
         (backend(1, None, 5), backend(1, None, 5), 10, "idle all the time"),
         (backend(1, None, 5), backend(1, None, 10), 11, "it did something"),
@@ -115,7 +115,7 @@ fn a_lock_that_may_have_been_released_in_between_starts_anew() {
 }
 
 #[test]
-fn what_could_not_be_read_proves_nothing() {
+fn unread_sections_do_not_prove_that_a_lock_is_still_held() {
     let (lock, idle) = ([lock(1, 7, true)], [backend(1, None, 5)]);
     let key = (1, lock[0].tag);
     let mut held = HeldWatch::default();
@@ -139,7 +139,7 @@ fn what_could_not_be_read_proves_nothing() {
 }
 
 #[test]
-fn what_an_idle_session_holds_it_held_when_it_became_idle() {
+fn an_idle_session_has_held_its_locks_since_it_became_idle() {
     for (state, xact) in [(State::Idle, None), (State::IdleInTransaction, Some(2))] {
         let idle = Backend { state: Some(state), ..backend(1, xact, 5) };
         let table = HeldWatch::default().observe(&snapshot(100, &[lock(1, 7, true)], &[idle]));
@@ -150,12 +150,12 @@ fn what_an_idle_session_holds_it_held_when_it_became_idle() {
     assert_eq!(
         table.values().map(|since| since.proved).collect::<Vec<_>>(),
         [at(100)],
-        "it may have taken it while the scan went on"
+        "it may have acquired the lock during the scan"
     );
 }
 
 #[test]
-fn a_look_in_which_nobody_takes_or_gives_back_shares_the_table() {
+fn a_snapshot_without_changes_shares_the_table() {
     let mut watch = HeldWatch::default();
     let _ = watch.observe(&snapshot(10, &[lock(1, 7, true)], &[backend(1, Some(5), 5)]));
     let first = watch.clone();

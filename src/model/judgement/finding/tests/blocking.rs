@@ -36,7 +36,7 @@ fn an_idle_session_with_a_named_lock_as_root() {
 }
 
 #[test]
-fn a_root_explains_what_kind_of_process_it_is() {
+fn the_summary_of_a_root_shows_its_kind_of_process() {
     let of = |kind: &str, query: &str, state| Backend {
         backend_type: Some(kind.into()),
         query: Some(query.into()),
@@ -68,7 +68,7 @@ fn a_root_explains_what_kind_of_process_it_is() {
 }
 
 #[test]
-fn a_root_is_critical_when_it_blocks_many_and_a_warning_when_somebody_waits_long() {
+fn a_root_that_blocks_10_is_critical_and_a_30_s_wait_is_a_warning() {
     for (blocked, wait, severity) in [
         (10, 1, Severity::Critical),
         (9, 1, Severity::Info),
@@ -119,7 +119,7 @@ fn a_prepared_transaction_is_found_by_its_own_lock() {
 }
 
 #[test]
-fn a_convoy_is_those_whom_only_a_waiter_holds_up() {
+fn a_convoy_has_the_sessions_that_only_a_waiter_blocks() {
     let mut b = Builder::default();
     b.session(4312, "app@report", State::Active, 60.0, "SELECT sum(balance) FROM accounts");
     b.session(4410, "deploy@ci", State::Active, 20.0, "ALTER TABLE accounts ADD note text");
@@ -174,14 +174,14 @@ fn a_convoy_and_the_work_that_it_waits_for_are_one_finding() {
     assert_eq!(report(State::Active, 8, 10.0, 0), [(convoy, warning)]);
     assert_eq!(report(State::Active, 8, 40.0, 0), [(convoy, warning)], "whatever the time");
     assert_eq!(report(State::Active, 300, 40.0, 0), [(convoy, critical)]);
-    // A root that is idle in transaction is the one to end, independent of the convoy.
+    // A root that is idle in transaction is the one to terminate, independent of the convoy.
     assert_eq!(report(State::IdleInTransaction, 8, 10.0, 0), [(root, critical)]);
     // Most wait for another lock of the root.
     assert_eq!(report(State::Active, 8, 40.0, 20), [(root, critical)]);
 }
 
 #[test]
-fn who_waits_for_the_holder_is_in_no_convoy() {
+fn sessions_that_wait_for_the_holder_are_in_no_convoy() {
     let mut waiters = vec![waiter(4410, LockMode::AccessExclusive, None)];
     waiters.extend((0..50).map(|n| waiter(5000 + n, LockMode::Exclusive, None)));
     let stage = Stage::new().queue(accounts(), &[(4312, LockMode::Exclusive)], waiters);
@@ -207,7 +207,7 @@ fn the_longest_wait_for_each_lock() {
 
 /// Too few wait for a convoy; the finding still shows that a cancel frees them, with the shortcut.
 #[test]
-fn a_long_wait_that_holds_others_up_says_whom_a_cancel_frees() {
+fn a_long_wait_that_blocks_others_shows_how_many_a_cancel_frees() {
     let mut b = Builder::default();
     b.session(4312, "app@web", State::IdleInTransaction, 60.0, "UPDATE accounts SET balance = 0");
     b.session(4410, "deploy@ci", State::Active, 50.0, "ALTER TABLE accounts ADD note text");
@@ -218,13 +218,13 @@ fn a_long_wait_that_holds_others_up_says_whom_a_cancel_frees() {
         b.lock(pid, relation(2001), LockMode::AccessShare, Some(40.0));
     }
     let view = b.view();
-    let told = view.findings.iter().find(|finding| finding.check == "long_wait").unwrap();
-    assert!(told.summary.ends_with(", blocks 3: 3 continue now"), "{}", told.summary);
-    assert_eq!(told.help, Some("cancel"));
+    let reported = view.findings.iter().find(|finding| finding.check == "long_wait").unwrap();
+    assert!(reported.summary.ends_with(", blocks 3: 3 continue now"), "{}", reported.summary);
+    assert_eq!(reported.help, Some("cancel"));
 }
 
 #[test]
-fn of_a_chain_only_the_wait_for_the_root_is_told() {
+fn only_the_wait_for_the_root_of_a_chain_is_reported() {
     let mut stage = Stage::new()
         .queue(accounts(), &[(1, LockMode::Exclusive)], vec![waiter(2, LockMode::Exclusive, ago(60))])
         .queue(advisory(42), &[(2, LockMode::Exclusive)], vec![waiter(3, LockMode::Exclusive, ago(50))]);
@@ -244,7 +244,7 @@ fn of_a_chain_only_the_wait_for_the_root_is_told() {
     stage.graph.queues[0].waiters[0].wait_start = ago(5);
     assert_eq!(&*stage.only().summary, "3 waits 50s for Exclusive on advisory lock 42");
     stage.graph.queues[0].waiters[0].wait_start = ago(60);
-    // A holder that does not wait has it as well: 3 has to wait for this one, too.
+    // A holder that does not wait has the lock as well: 3 has to wait for this one, too.
     let other = Holder { party: Party::Backend(4), modes: LockModes::of(LockMode::Share) };
     stage.graph.queues[1].holders.push(other);
     assert_eq!(stage.find().len(), 2);
@@ -275,12 +275,12 @@ fn a_wait_for_a_transaction_names_the_row() {
         vec![waiter(2, LockMode::Share, ago(60)), waiter(3, LockMode::Share, ago(50))],
     );
     let finding = stage.only();
-    assert_eq!(finding.severity, Severity::Warning, "nobody else is told of");
+    assert_eq!(finding.severity, Severity::Warning, "no holder is reported");
     assert_eq!(*finding.summary, *"2 waits 1m00s for row of accounts (0,7), and 1 more");
 }
 
 #[test]
-fn what_is_locked_in_words() {
+fn the_summary_of_a_wait_names_the_lock() {
     let vxid = VirtualTransaction { proc_number: 3, local_xid: 12 };
     for (tag, words) in [
         (accounts().with_relation(99), "Share on relation 99"),
@@ -300,7 +300,7 @@ fn what_is_locked_in_words() {
 
 /// A pid alone is not sufficient to contact the owner of the session.
 #[test]
-fn a_finding_says_whose_session_it_is_over_what_and_what_it_runs() {
+fn a_finding_shows_its_session_its_object_and_its_query() {
     let findings = crate::sample::incident(0.0).view().findings;
     let about = |check: &str, pid: &str| {
         let mut all = findings.iter().filter(|one| one.check == check);
@@ -318,7 +318,7 @@ fn a_finding_says_whose_session_it_is_over_what_and_what_it_runs() {
 
 /// An informational finding is omitted if the session has a more severe one.
 #[test]
-fn a_session_is_not_told_twice() {
+fn a_session_is_reported_once() {
     let findings = crate::sample::jobs(0.0).view().findings;
     let pids = |bad: bool| -> Vec<i32> {
         let wanted = findings.iter().filter(|one| (one.severity > Severity::Info) == bad);

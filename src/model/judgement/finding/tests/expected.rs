@@ -29,7 +29,7 @@ fn blocking(entries: Vec<ExpectedBlocker>) -> Finding {
 }
 
 #[test]
-fn who_meets_all_conditions_is_worth_knowing_and_says_why() {
+fn a_blocker_that_meets_all_conditions_is_info_with_the_reason() {
     let finding = blocking(vec![entry(|entry| {
         entry.application = Some("migrate".into());
         entry.user = Some("ci".into());

@@ -217,7 +217,7 @@ fn nothing_is_wrong_with_a_quiet_server() {
 }
 
 #[test]
-fn the_worst_comes_first() {
+fn findings_are_sorted_worst_first() {
     let stage = Stage::new()
         .backends(vec![
             Backend { state_change: ago(5), ..backend(10, State::IdleInTransaction) },

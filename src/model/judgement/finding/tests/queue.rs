@@ -1,20 +1,20 @@
 use crate::model::finding::Severity;
 use crate::sample::{Builder, at};
 
-fn told(builder: Builder, check: &str) -> Vec<(Severity, String)> {
+fn reported(builder: Builder, check: &str) -> Vec<(Severity, String)> {
     let view = builder.view();
-    let mine = view.findings.iter().filter(|finding| finding.check == check);
-    mine.map(|finding| (finding.severity, finding.summary.to_string())).collect()
+    let matching = view.findings.iter().filter(|finding| finding.check == check);
+    matching.map(|finding| (finding.severity, finding.summary.to_string())).collect()
 }
 
 #[test]
-fn an_item_whose_session_is_gone_is_told_and_many_are_one() {
+fn lost_queue_items_are_reported_and_many_are_one_finding() {
     let lost = |count: i64| {
         let mut b = Builder::default();
         for id in 1..=count {
             b.item(id, "send\n\u{1b}mail", "processing", 300.0).worker = Some("worker-3".into());
         }
-        told(b, "lost_item")
+        reported(b, "lost_item")
     };
     let one = "queue item 1 (send ␛mail) lost, worker-3 last seen 5m00s ago";
     assert_eq!(lost(1), [(Severity::Warning, one.to_owned())]);
@@ -24,12 +24,12 @@ fn an_item_whose_session_is_gone_is_told_and_many_are_one() {
 }
 
 #[test]
-fn a_queue_that_nobody_empties_is_told_with_its_age() {
+fn a_queue_without_progress_is_reported_with_its_age() {
     let waiting = |oldest: f64| {
         let mut b = Builder::default();
         b.count("pending", 1204, false).oldest_at = Some(at(-oldest));
         b.count("completed", 10_000, true);
-        told(b, "queue_pending")
+        reported(b, "queue_pending")
     };
     assert_eq!(waiting(599.0), []);
     let expected = "work queue: 1,204 pending, oldest 10m00s; none in progress";
@@ -37,7 +37,7 @@ fn a_queue_that_nobody_empties_is_told_with_its_age() {
 }
 
 #[test]
-fn a_generator_ahead_of_the_clock_and_a_full_limit_are_told() {
+fn an_id_generator_ahead_of_the_clock_and_a_full_limit_are_reported() {
     let mut b = Builder::default();
     b.generator(1, -5.0);
     b.generator(2, 0.9);
@@ -47,9 +47,9 @@ fn a_generator_ahead_of_the_clock_and_a_full_limit_are_told() {
     b.limit("user:3", 100, Some(100), -1.0);
     b.limit("user:4", 100, None, 30.0);
     let view = b.view();
-    let told: Vec<_> = view.findings.iter().map(|finding| (finding.check, &*finding.short)).collect();
+    let reported: Vec<_> = view.findings.iter().map(|finding| (finding.check, &*finding.short)).collect();
     assert_eq!(
-        told,
+        reported,
         [
             ("id_ahead", "id generator 3 is 5m00s ahead of the clock"),
             ("rate_limit", "rate limit user:1 is full: 100 in its window"),
@@ -61,5 +61,5 @@ fn a_generator_ahead_of_the_clock_and_a_full_limit_are_told() {
         b.limit(&format!("user:{key}"), 100, Some(100), 30.0);
     }
     let many = "500 rate limits are full, including user:0".to_owned();
-    assert_eq!(self::told(b, "rate_limit"), [(Severity::Info, many)]);
+    assert_eq!(self::reported(b, "rate_limit"), [(Severity::Info, many)]);
 }

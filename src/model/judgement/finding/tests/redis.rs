@@ -8,7 +8,7 @@ use crate::sample::{self, Builder};
 /// The keys, values and terms of a server. None: the server is down.
 type Keys = Option<&'static [(&'static str, &'static str, Option<u64>)]>;
 
-fn told(servers: &[Keys]) -> Vec<String> {
+fn reported(servers: &[Keys]) -> Vec<String> {
     let key = |(key, value, left): &(&str, &str, Option<u64>)| KeyReading {
         key: key.as_bytes().into(),
         value: LockValue::text(value.as_bytes()),
@@ -27,19 +27,19 @@ fn told(servers: &[Keys]) -> Vec<String> {
 }
 
 #[test]
-fn a_lock_without_a_term_is_told_with_its_owner() {
-    assert_eq!(told(&[Some(&[("a", "me", Some(9))])]), [""; 0]);
+fn a_redis_lock_without_expiry_is_reported_with_its_owner() {
+    assert_eq!(reported(&[Some(&[("a", "me", Some(9))])]), [""; 0]);
     assert_eq!(
-        told(&[Some(&[("a\n\u{1b}[2J", "me", None)])]),
+        reported(&[Some(&[("a\n\u{1b}[2J", "me", None)])]),
         ["redis lock a ␛[2J of me never expires: it remains if its holder dies"]
     );
     let many: Keys = Some(&[("a", "me", None), ("b", "me", None), ("c", "me", None), ("d", "me", None)]);
-    assert_eq!(told(&[many]), ["4 redis locks never expire; the first is a"]);
+    assert_eq!(reported(&[many]), ["4 redis locks never expire; the first is a"]);
 }
 
 #[test]
-fn a_lock_that_is_nobody_s_and_servers_that_are_down_are_told() {
+fn a_split_redis_lock_and_servers_that_are_down_are_reported() {
     let split: [Keys; 3] = [Some(&[("a", "me", Some(9))]), Some(&[("a", "you", Some(9))]), Some(&[])];
-    assert_eq!(told(&split), ["redis lock a is split: no owner holds it on 2 of 3 servers"]);
-    assert_eq!(told(&[Some(&[]), None, None]), ["2 of 3 Redis servers down: s: no answer␛"]);
+    assert_eq!(reported(&split), ["redis lock a is split: no owner holds it on 2 of 3 servers"]);
+    assert_eq!(reported(&[Some(&[]), None, None]), ["2 of 3 Redis servers down: s: no answer␛"]);
 }

@@ -24,7 +24,10 @@ fn an_idle_session_that_holds_a_lock_is_worth_knowing() {
     assert_eq!((finding.since, finding.help), (ago(720), Some("terminate")));
 
     stage.snapshot.locks = stage.snapshot.locks.stale("timeout".into());
-    assert!(stage.find().iter().all(|finding| finding.check == "stale_section"), "states of another moment");
+    assert!(
+        stage.find().iter().all(|finding| finding.check == "stale_section"),
+        "the locks are of another moment"
+    );
 }
 
 #[test]
@@ -42,7 +45,7 @@ fn an_idle_worker_that_has_its_name_is_no_news() {
 }
 
 #[test]
-fn an_idle_session_that_blocks_is_told_once() {
+fn an_idle_session_that_blocks_is_reported_once() {
     let stage = Stage::new()
         .locks(vec![lock(advisory(815), Some(7), (3, 1))])
         .backends(vec![Backend { state_change: ago(720), ..backend(7, State::Idle) }])
@@ -112,14 +115,14 @@ fn a_rising_count_of_deadlocks_names_the_parties_it_saw() {
 
 /// One of the two sessions has ended as soon as the deadlock is broken, and its description with it.
 #[test]
-fn a_broken_deadlock_keeps_who_its_parties_were_and_over_what() {
+fn a_broken_deadlock_keeps_its_parties_and_their_locks() {
     use crate::sample;
     let mut crossed = sample::Builder {
         relations: vec![(2001, "accounts"), (2003, "orders")],
         ..sample::Builder::default()
     };
-    for (pid, who, has, wants) in [(4410, "deploy@ci", 2001, 2003), (4466, "app@web", 2003, 2001)] {
-        crossed.session(pid, who, State::Active, 2.0, "LOCK TABLE something");
+    for (pid, name, has, wants) in [(4410, "deploy@ci", 2001, 2003), (4466, "app@web", 2003, 2001)] {
+        crossed.session(pid, name, State::Active, 2.0, "LOCK TABLE something");
         crossed.lock(pid, sample::relation(has), LockMode::AccessExclusive, None);
         crossed.lock(pid, sample::relation(wants), LockMode::RowExclusive, Some(2.0));
     }
@@ -146,17 +149,17 @@ fn a_broken_deadlock_keeps_who_its_parties_were_and_over_what() {
     stage.snapshot = after;
     let found = stage.find();
     let finding = found.iter().find(|finding| finding.check == "deadlocks").unwrap();
-    let said = [
+    let expected = [
         "4410 deploy@ci waited for RowExclusive on orders: LOCK TABLE something",
         "4466 app@web waited for RowExclusive on accounts: LOCK TABLE something",
     ];
-    assert_eq!(finding.details.iter().map(|line| &**line).collect::<Vec<_>>(), said);
-    assert_eq!(&*finding.summary, &*format!("the server broke a deadlock: {}; {}", said[0], said[1]));
+    assert_eq!(finding.details.iter().map(|line| &**line).collect::<Vec<_>>(), expected);
+    assert_eq!(&*finding.summary, &*format!("the server broke a deadlock: {}; {}", expected[0], expected[1]));
     assert_eq!(&*finding.short, "the server broke a deadlock of 4410 and 4466");
 }
 
 #[test]
-fn a_cycle_that_is_still_there_was_not_the_one_that_was_broken() {
+fn a_cycle_that_still_exists_is_not_the_broken_deadlock() {
     let cycles = vec![vec![Party::Backend(1), Party::Backend(2)]];
     let mut stage = Stage::new().server(|server| server.deadlocks = 4);
     stage.graph.cycles.clone_from(&cycles);
@@ -167,7 +170,7 @@ fn a_cycle_that_is_still_there_was_not_the_one_that_was_broken() {
 }
 
 #[test]
-fn a_deadlock_is_told_for_a_minute_and_its_cycle_known_for_as_long() {
+fn a_deadlock_and_its_cycle_are_kept_for_a_minute() {
     let cycle = vec![Party::Backend(4410), Party::Backend(4466)];
     let at = |seconds, deadlocks| {
         let mut snapshot = Stage::new().server(|server| server.deadlocks = deadlocks).snapshot;
@@ -228,7 +231,7 @@ fn locks_that_could_not_be_read_are_no_finding() {
 }
 
 #[test]
-fn a_section_that_failed_says_so_with_its_age() {
+fn a_section_that_failed_is_reported_with_its_age() {
     let mut stage = Stage::new();
     stage.snapshot.locks = stage.snapshot.locks.stale("statement timeout".into()).taken(ago(12));
     let finding = stage.only();
@@ -242,7 +245,7 @@ fn a_section_that_failed_says_so_with_its_age() {
 }
 
 #[test]
-fn a_role_that_sees_little_is_told_the_grant() {
+fn hidden_activity_is_reported_with_the_grant() {
     let finding =
         Stage::new().server(|server| (server.sees_all, server.user) = (false, "web\"x".into())).only();
     assert_eq!(finding.severity, Severity::Info);
@@ -282,7 +285,7 @@ fn a_forgotten_transaction_is_worth_knowing_before_anybody_waits() {
 }
 
 #[test]
-fn an_idle_transaction_is_told_before_it_blocks() {
+fn an_idle_transaction_is_reported_before_it_blocks() {
     let idle =
         |pid, seconds| Backend { state_change: ago(seconds), ..backend(pid, State::IdleInTransaction) };
     let stage = Stage::new().backends(vec![idle(7, 120), idle(8, 697), idle(9, 59)]);

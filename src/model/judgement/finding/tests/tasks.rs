@@ -1,16 +1,16 @@
 use crate::model::finding::{Finding, Severity, Subject};
 use crate::sample::{self, Builder};
 
-fn told(builder: Builder) -> Vec<Finding> {
+fn reported(builder: Builder) -> Vec<Finding> {
     let view = builder.view();
     let checks = ["orphan_task", "slow_task", "leaked_lock", "overdue_task", "idle_session_lock"];
     view.findings.iter().filter(|finding| checks.contains(&finding.check)).cloned().collect()
 }
 
 #[test]
-fn each_is_told_with_what_somebody_must_know() {
-    let told = told(sample::jobs(0.0));
-    let summaries: Vec<&str> = told.iter().map(|finding| &*finding.summary).collect();
+fn task_findings_show_the_worker_the_age_and_the_limit() {
+    let reported = reported(sample::jobs(0.0));
+    let summaries: Vec<&str> = reported.iter().map(|finding| &*finding.summary).collect();
     assert_eq!(
         summaries,
         [
@@ -21,16 +21,16 @@ fn each_is_told_with_what_somebody_must_know() {
             "6106 holds \"send digests\" for 1m00s but runs nothing: a leaked task lock",
         ]
     );
-    assert!(told.iter().all(|finding| finding.severity == Severity::Warning));
-    assert!(told.iter().all(|finding| matches!(finding.subject, Subject::Task(_))));
+    assert!(reported.iter().all(|finding| finding.severity == Severity::Warning));
+    assert!(reported.iter().all(|finding| matches!(finding.subject, Subject::Task(_))));
 }
 
 #[test]
-fn without_a_heartbeat_an_orphan_is_gone_for_at_least_as_long_as_was_looked() {
+fn without_a_heartbeat_the_age_of_an_orphan_is_a_lower_bound() {
     let mut b = sample::jobs(0.0);
     b.executions.iter_mut().for_each(|execution| execution.heartbeat_at = None);
-    let told = told(b);
-    let orphan = told.iter().find(|finding| finding.check == "orphan_task").unwrap();
+    let reported = reported(b);
+    let orphan = reported.iter().find(|finding| finding.check == "orphan_task").unwrap();
     assert_eq!(&*orphan.summary, "报表生成任务 orphaned, worker-7 last seen ≥1m00s ago");
 }
 
@@ -40,9 +40,9 @@ fn many_overdue_tasks_are_one_finding_with_one_cause() {
     for id in 0..500 {
         b.task(id, &format!("task-{id}"), "sql", 60.0, 100.0 + 7.0 * f64::from(u32::try_from(id).unwrap()));
     }
-    let told = told(b);
-    assert_eq!(told.len(), 1);
-    assert_eq!(&*told[0].summary, "500 tasks overdue, no worker runs them; the first is task-499 59m53s");
+    let reported = reported(b);
+    assert_eq!(reported.len(), 1);
+    assert_eq!(&*reported[0].summary, "500 tasks overdue, no worker runs them; the first is task-499 59m53s");
 }
 
 #[test]
@@ -51,11 +51,11 @@ fn a_worker_that_sits_on_the_key_of_its_task_is_no_idle_session() {
     for backend in b.backends.iter_mut().filter(|backend| (6100..6110).contains(&backend.pid)) {
         backend.state_change = Some(sample::at(-4000.0));
     }
-    assert!(told(b).iter().all(|finding| finding.check != "idle_session_lock"));
+    assert!(reported(b).iter().all(|finding| finding.check != "idle_session_lock"));
 }
 
 #[test]
-fn a_worker_that_is_silent_while_its_session_lives_is_told() {
+fn a_worker_with_a_live_session_but_no_heartbeat_is_reported() {
     let mut b = sample::jobs(0.0);
     let running = b.executions.iter_mut().find(|execution| execution.worker.as_deref() == Some("worker-1"));
     running.unwrap().heartbeat_at = Some(sample::at(-90.0));
@@ -69,5 +69,8 @@ fn a_worker_that_is_silent_while_its_session_lives_is_told() {
     assert!(silent.about.contains("6101 is alive and holds its lock"), "{}", silent.about);
     let mut b = sample::jobs(0.0);
     b.executions.iter_mut().for_each(|execution| execution.heartbeat_at = Some(sample::at(-29.0)));
-    assert!(b.view().findings.iter().all(|finding| finding.check != "silent_worker"), "it may come yet");
+    assert!(
+        b.view().findings.iter().all(|finding| finding.check != "silent_worker"),
+        "a heartbeat may still arrive"
+    );
 }
