@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn an_autovacuum_worker_takes_what_its_version_asks_for() {
+    fn terminating_autovacuum_needs_the_rights_of_the_server_version() {
         let worker = |version_num, granted: bool| {
             let rights = Rights { read_all_stats: true, signal_backend: true, ..ops(version_num) };
             lack(&Rights { signal_autovacuum: granted, ..rights }, None, "autovacuum worker")
@@ -270,14 +270,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_seen_has_to_be_seen_first() {
+    fn a_hidden_process_needs_pg_read_all_stats() {
         let lack = ops(180_000).lacks(Verb::Terminate, None, None).unwrap().words;
         let text = "role \"ops\" is not permitted to terminate processes that are hidden from it: GRANT pg_read_all_stats TO \"ops\"";
         assert_eq!(lack, text);
     }
 
     #[test]
-    fn who_does_not_inherit_is_told_to() {
+    fn a_role_without_inherit_gets_a_grant_that_inherits() {
         let grant = |version| Rights { no_inherit: true, ..ops(version) }.grant("pg_signal_backend");
         assert_eq!(grant(150_000), "GRANT pg_signal_backend TO \"ops\"; ALTER ROLE \"ops\" INHERIT");
         assert_eq!(grant(160_000), "GRANT pg_signal_backend TO \"ops\" WITH INHERIT TRUE");
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_where_it_is_missing() {
+    fn each_missing_right_is_shown_with_its_grant() {
         let mut rights = Rights {
             role: "ops".into(),
             version_num: 170_002,

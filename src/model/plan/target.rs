@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn each_part_tells_a_client_from_another() {
+    fn each_field_distinguishes_clients() {
         let seen = client(Some("web"), 10, "10.0.0.1", 5000);
         for (other, may_be) in [
             (seen.clone(), true),

@@ -112,7 +112,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn summer_and_winter_are_each_as_they_are_there() {
+    fn each_time_has_the_offset_of_its_season() {
         for (at, expected) in [
             ("2026-06-01T12:00:00Z", "14:00 +02:00"),
             ("2026-12-01T12:00:00Z", "13:00 +01:00"),
@@ -124,13 +124,13 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_local_time_may_be_there_twice_or_not_at_all() {
+    fn a_local_time_may_occur_twice_or_not_at_all() {
         let local = |text: &str| text.parse::<NaiveDateTime>().unwrap();
         let all = (utc("2026-01-01T00:00:00Z"), utc("2027-01-01T00:00:00Z"));
         let of = |text: &str, span| berlin().moment(local(text), span);
         assert_eq!(of("2026-06-01T14:00:00", all), Some(utc("2026-06-01T12:00:00Z")));
         assert_eq!(of("2026-12-01T13:00:00", all), Some(utc("2026-12-01T12:00:00Z")));
-        assert_eq!(of("2026-03-29T02:30:00", all), None, "the clocks leave it out");
+        assert_eq!(of("2026-03-29T02:30:00", all), None, "the clocks skip it");
         let twice = "2026-10-25T02:30:00";
         assert_eq!(of(twice, all), Some(utc("2026-10-25T00:30:00Z")), "the first");
         let second = (utc("2026-10-25T01:10:00Z"), utc("2026-10-25T02:00:00Z"));
@@ -138,7 +138,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_no_file_of_a_zone_is_none() {
+    fn a_file_that_is_not_a_time_zone_is_rejected() {
         for bytes in [&b""[..], b"TZif", b"TZif2\0\0\0", b"root:x:0:0"] {
             assert!(Zone::of_file(bytes).is_none());
         }

@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guess_is_taken_only_by_name_and_what_is_held_never() {
+    fn a_guessed_orphan_is_recovered_only_by_name_and_a_held_one_never() {
         let view = view("app@psql");
         let context = PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] };
         let plan = |select: Selection, task: Option<&str>| {

@@ -222,15 +222,15 @@ mod tests {
             (Terminate, Some("logical replication worker"), S::Idle, false, false, false, false),
         ] {
             let backend = backend(kind, state, has_transaction);
-            let told = (verb, kind, state, has_transaction, waits_only);
-            assert_eq!(compared(verb, &backend, waits_only), (query, change), "{told:?}");
+            let case = (verb, kind, state, has_transaction, waits_only);
+            assert_eq!(compared(verb, &backend, waits_only), (query, change), "{case:?}");
         }
     }
 
     #[test]
-    fn without_any_time_nobody_is_known() {
+    fn a_client_without_timestamps_cannot_be_identified() {
         let mut off = backend(Some("client backend"), State::Disabled, false);
-        assert!(is_known(&off), "it was switched off since");
+        assert!(is_known(&off), "track_activities was switched off later");
         (off.query_start, off.state_change) = (None, None);
         assert!(!is_known(&off));
         assert!(is_known(&Backend { backend_type: Some("walsender".into()), ..off.clone() }));

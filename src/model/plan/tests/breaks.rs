@@ -13,12 +13,12 @@ fn cautions(view: &View, verb: Verb) -> Vec<CautionKind> {
 
 #[test]
 fn cancelling_needs_a_query() {
-    let told = |state: State| {
+    let refusal = |state: State| {
         let view = session(state, |_| {});
         let plan = one(&view, Verb::Cancel, RowId::Backend(id(7)));
         plan.refused.first().map(|refused| refused.reason.clone())
     };
-    assert_eq!(told(State::Active), None);
+    assert_eq!(refusal(State::Active), None);
     for (state, words) in [
         (State::IdleInTransaction, "idle in transaction: no query to cancel; K terminates the session"),
         (
@@ -37,7 +37,7 @@ fn cancelling_needs_a_query() {
             "executes a fast-path function call; whether a cancel is safe is not known; K terminates the session",
         ),
     ] {
-        assert_eq!(told(state).as_deref(), Some(words), "{state:?}");
+        assert_eq!(refusal(state).as_deref(), Some(words), "{state:?}");
         let view = session(state, |_| {});
         assert_eq!(one(&view, Verb::Terminate, RowId::Backend(id(7))).rows.len(), 1, "{state:?}");
     }
@@ -70,8 +70,8 @@ fn processes_of_the_server_are_left_alone() {
 }
 
 fn does(view: &View, verb: Verb) -> (DataEffect, String) {
-    let look = view.with_snapshot().unwrap();
-    let Consequence { effect, words } = look.consequence(verb, look.backend(7).unwrap());
+    let view = view.with_snapshot().unwrap();
+    let Consequence { effect, words } = view.consequence(verb, view.backend(7).unwrap());
     (effect, words)
 }
 
@@ -117,9 +117,9 @@ fn the_effect_on_data_follows_from_kind_statement_and_wait_together() {
         (kind("startup", "", cpu), E::Refused, E::Refused),
     ] {
         let row = view.snapshot.as_ref().unwrap().backend(7).unwrap();
-        let told = (does(&view, Verb::Cancel), does(&view, Verb::Terminate));
-        assert_eq!((told.0.0, told.1.0), (cancel, terminate), "{:?} {:?}", row.query, told);
-        assert!(!told.0.1.is_empty() && !told.1.1.is_empty(), "{told:?}");
+        let effects = (does(&view, Verb::Cancel), does(&view, Verb::Terminate));
+        assert_eq!((effects.0.0, effects.1.0), (cancel, terminate), "{:?} {:?}", row.query, effects);
+        assert!(!effects.0.1.is_empty() && !effects.1.1.is_empty(), "{effects:?}");
     }
     let drop = does(&query("DROP DATABASE d", cpu), Verb::Terminate).1;
     assert!(drop.starts_with("unless it still waits, up to 5 s, for the sessions there: "), "{drop}");
@@ -147,8 +147,8 @@ fn the_shortcut_that_helps_follows_from_that() {
             backend.query = Some(query.into());
             (backend.wait_event_type, backend.wait_event) = (Some(wait.0.into()), Some(wait.1.into()));
         });
-        let look = view.with_snapshot().unwrap();
-        look.remedy(look.backend(7).unwrap(), keeps).ok()
+        let view = view.with_snapshot().unwrap();
+        view.remedy(view.backend(7).unwrap(), keeps).ok()
     };
     let (cancel, terminate) = (Some(Verb::Cancel), Some(Verb::Terminate));
     let (cpu, idle) = (("", ""), ("Client", "ClientRead"));
@@ -165,7 +165,7 @@ fn the_shortcut_that_helps_follows_from_that() {
 }
 
 #[test]
-fn what_else_it_breaks_is_told() {
+fn tools_locktop_and_long_writing_transactions_get_a_caution() {
     use CautionKind as K;
     let program = |name: &'static str| session(State::Active, move |b| b.application = Some(name.into()));
     assert_eq!(cautions(&program("pg_dump"), Verb::Terminate), [K::Tool]);
@@ -178,7 +178,7 @@ fn what_else_it_breaks_is_told() {
 }
 
 #[test]
-fn a_worker_of_the_queue_and_the_owner_of_a_lease_are_told() {
+fn a_queue_worker_and_a_lease_owner_get_cautions() {
     let mut b = Builder::default();
     b.session(7, "app@web", State::Idle, 60.0, "SELECT 1");
     b.item(5, "mail\u{1b}[2J", "processing", 20.0).backend_pid = Some(7);
@@ -186,9 +186,9 @@ fn a_worker_of_the_queue_and_the_owner_of_a_lease_are_told() {
     (lease.backend_pid, lease.backend_start) = (Some(7), Some(at(-3600.0)));
     let view = b.view();
     let plan = one(&view, Verb::Terminate, RowId::Backend(id(7)));
-    let told: Vec<_> = plan.rows[0].cautions.iter().map(|caution| &*caution.words).collect();
+    let reported: Vec<_> = plan.rows[0].cautions.iter().map(|caution| &*caution.words).collect();
     assert_eq!(
-        told,
+        reported,
         [
             "works on item 5 (mail␛[2J): the attempt is lost; R on the queue returns it",
             "has lease backup of locktop.distlock, 40s left: it is not released, and others wait until it expires"

@@ -126,7 +126,7 @@ fn the_blockers_that_have_to_end_together_are_offered_and_meant() {
 }
 
 #[test]
-fn what_the_filter_hides_is_left_out_and_counted() {
+fn sessions_hidden_by_the_filter_are_left_out_and_counted() {
     let view = incident(0.0).view();
     let only = |pids: &[i32]| pids.iter().map(|pid| Party::Backend(*pid)).collect::<FxHashSet<_>>();
     let shown = Some(only(&[4312, 4470, 4471]));
@@ -173,7 +173,7 @@ fn marked_rows_are_ended_with_those_ahead_of_others_first() {
     assert_eq!(pids(&plan), [4312, 4410, 4470]);
     assert!(words(&plan).starts_with("15: 15 continue now; now 4466"), "{}", words(&plan));
     let elsewhere = sessions(&context(&view), &Ask::new(Verb::Terminate, chosen));
-    assert_eq!(pids(&elsewhere), [4470, 4410, 4312], "as they are shown there");
+    assert_eq!(pids(&elsewhere), [4470, 4410, 4312], "in the order of that screen");
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn a_deadlock_has_no_root() {
 }
 
 #[test]
-fn a_cancelled_query_keeps_what_its_session_has() {
+fn waiters_may_stay_blocked_after_a_cancel() {
     let mut b = Builder::default();
     // The query is the whole transaction.
     b.session(10, "app@web", State::Active, 9.0, "SELECT pg_advisory_lock(1), * FROM t");
@@ -236,13 +236,13 @@ fn a_cancelled_query_keeps_what_its_session_has() {
 }
 
 #[test]
-fn what_is_shown_old_is_said_to_be() {
+fn a_plan_on_stale_locks_gets_a_caution() {
     let mut view = incident(0.0).view();
     let mut snapshot = (**view.snapshot.as_ref().unwrap()).clone();
     snapshot.taken_at = at(7.0);
     snapshot.locks = snapshot.locks.stale("time-out".into());
     view.snapshot = Some(std::sync::Arc::new(snapshot));
     let plan = plan(&view, Verb::Terminate, TargetScope::This, 4312);
-    let told: Vec<_> = plan.rows[0].cautions.iter().map(|caution| &*caution.words).collect();
-    assert_eq!(told, ["the data is old by 7.0s: its waiters may have changed"]);
+    let reported: Vec<_> = plan.rows[0].cautions.iter().map(|caution| &*caution.words).collect();
+    assert_eq!(reported, ["the data is old by 7.0s: its waiters may have changed"]);
 }

@@ -26,7 +26,7 @@ fn end_item(view: &View) -> ActionPlan {
 }
 
 #[test]
-fn who_works_on_an_item_has_to_hold_its_key() {
+fn a_queue_worker_must_hold_the_key_of_its_item() {
     let plan = end_item(&worker(9, &[key(9)]).view());
     let target = identity(&plan);
     let held = Some((key(9), LockMode::Exclusive));
@@ -50,7 +50,7 @@ fn who_works_on_an_item_has_to_hold_its_key() {
 
 /// Its heartbeats use the same session, and its process id must be typed to terminate it.
 #[test]
-fn a_worker_that_goes_on_with_its_work_is_the_same() {
+fn a_worker_that_continues_with_its_item_is_the_same_target() {
     let began = at(-1.0);
     let later = |change: fn(&mut Builder)| {
         let mut b = worker(9, &[key(9)]);
@@ -72,7 +72,7 @@ fn a_worker_that_goes_on_with_its_work_is_the_same() {
         assert_eq!(
             (again.rows[0].change, identity(&again)),
             (None, now),
-            "the server compares with the newest"
+            "the server compares with the newest values"
         );
         for (change, word) in [
             ((|b| b.items[0].attempt = Some(2)) as fn(&mut Builder), TargetChange::RanSomething),
@@ -113,7 +113,7 @@ fn end_lease(view: &View) -> ActionPlan {
 }
 
 #[test]
-fn who_has_a_lease_is_ended_in_the_same_transaction_or_not_at_all() {
+fn a_lease_owner_is_terminated_only_in_the_same_transaction() {
     let plan = end_lease(&owner(State::IdleInTransaction).view());
     assert_eq!(identity(&plan).xact_start, ExpectedTime::Same(Some(at(-60.0))));
     let idle = owner(State::Idle).view();
@@ -122,8 +122,12 @@ fn who_has_a_lease_is_ended_in_the_same_transaction_or_not_at_all() {
         "7 has no open transaction, so it may no longer hold it by then; U ends the lease, or use K \
          on the session itself"
     );
-    let by_itself = one(&idle, Verb::Terminate, RowId::Backend(id(7)));
-    assert_eq!(identity(&by_itself).xact_start, ExpectedTime::Same(None), "what is meant is the session");
+    let as_session = one(&idle, Verb::Terminate, RowId::Backend(id(7)));
+    assert_eq!(
+        identity(&as_session).xact_start,
+        ExpectedTime::Same(None),
+        "the target is the session itself"
+    );
     let change = |change: fn(&mut Builder)| {
         let mut b = owner(State::IdleInTransaction);
         change(&mut b);

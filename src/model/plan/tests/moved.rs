@@ -14,7 +14,7 @@ fn becomes(verb: Verb, chosen: RowId, change: fn(&mut Backend)) -> Option<Target
 }
 
 #[test]
-fn who_was_idle_and_ran_something_may_be_somebody_else() {
+fn an_idle_session_that_ran_something_is_not_the_same_target() {
     let key = advisory(72_707_369);
     let ran = Some(TargetChange::RanSomething);
     for chosen in
@@ -28,15 +28,15 @@ fn who_was_idle_and_ran_something_may_be_somebody_else() {
     }
     // A session that continues in the same transaction is the same target.
     let root = RowId::Backend(id(4312));
-    let goes_on = |backend: &mut Backend| {
+    let continues = |backend: &mut Backend| {
         (backend.query_start, backend.state_change, backend.state) =
             (ago(1.0), ago(1.0), Some(State::Active));
     };
-    assert_eq!(becomes(Verb::Terminate, root, goes_on), None);
+    assert_eq!(becomes(Verb::Terminate, root, continues), None);
 }
 
 #[test]
-fn another_client_is_somebody_else_whatever_it_is_in() {
+fn another_client_is_not_the_same_target_in_any_state() {
     for (verb, pid) in [(Verb::Terminate, 4312), (Verb::Terminate, 5100), (Verb::Cancel, 4410)] {
         for change in [
             (|backend| backend.application = Some("batch".into())) as fn(&mut Backend),

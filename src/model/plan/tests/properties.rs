@@ -125,7 +125,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1500) })]
 
     #[test]
-    fn nobody_is_a_target_without_identity_or_without_being_meant(view in a_view(), ask in an_ask(), own in 2..14_i32) {
+    fn every_target_has_an_identity_and_was_selected(view in a_view(), ask in an_ask(), own in 2..14_i32) {
         let context = PlanContext { view: &view, rights: None, own_pids: &[own], terminated: &[] };
         let plan = sessions(&context, &ask);
         let snapshot = view.snapshot.as_ref().unwrap();
@@ -172,18 +172,18 @@ proptest! {
         }
         // No chosen session disappears without a reason.
         if ask.scope == TargetScope::This {
-            let told: BTreeSet<i32> =
+            let reported: BTreeSet<i32> =
                 plan.refused.iter().filter_map(|refused| refused.name.split(' ').next()?.parse().ok()).collect();
             for chosen in &ask.chosen {
                 let (RowId::Backend(id) | RowId::Lock(_, LockOwner::Backend(id), _)) = chosen else { continue };
                 let leader = view.snapshot.as_ref().unwrap().backend(id.pid).map_or(id.pid, crate::model::backend::Backend::group);
-                let is_told = [id.pid, leader].iter().any(|pid| once.contains(pid) || told.contains(pid));
-                prop_assert!(is_told, "{} is in neither {:?} nor {:?}", id.pid, once, told);
+                let is_reported = [id.pid, leader].iter().any(|pid| once.contains(pid) || reported.contains(pid));
+                prop_assert!(is_reported, "{} is in neither {:?} nor {:?}", id.pid, once, reported);
             }
         }
     }
 
-    /// In the same view, all targets are still there and their effects are the same.
+    /// In the same view, all targets still exist and their effects are the same.
     #[test]
     fn a_plan_that_is_refreshed_at_once_stays_as_it_is(view in a_view(), ask in an_ask()) {
         let context = PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] };
@@ -195,7 +195,7 @@ proptest! {
     }
 
     #[test]
-    fn what_several_free_is_what_the_graph_says(view in a_view(), ask in an_ask()) {
+    fn the_effect_of_several_targets_matches_the_wait_graph(view in a_view(), ask in an_ask()) {
         let context = PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] };
         let plan = sessions(&context, &ask);
         let parties: Vec<Party> = targets(&plan).iter().map(|target| Party::Backend(target.pid)).collect();

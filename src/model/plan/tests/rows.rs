@@ -53,7 +53,11 @@ fn a_lease_is_compared_with_its_whole_row() {
     assert!(target.token == Some(12) && !target.is_own);
     assert_eq!(plan.confirm, Confirm::Owner("1".to_owned()), "its owner may be alive");
     let kinds: Vec<_> = plan.rows[0].cautions.iter().map(|caution| caution.kind).collect();
-    assert_eq!(kinds, [CautionKind::Futile, CautionKind::Owner], "as published, it is anybody's who renews");
+    assert_eq!(
+        kinds,
+        [CautionKind::Futile, CautionKind::Owner],
+        "a client can renew a lease of a published table"
+    );
     assert_eq!(
         plan.rows[0].facts,
         ["owner node2", "whether its owner is alive is not known", "expires 20s after its last renewal"]
@@ -73,7 +77,7 @@ fn a_lease_is_compared_with_its_whole_row() {
     );
     assert_eq!((several.rows.len(), several.refused.len(), several.confirm), (2, 1, Confirm::Count(2)));
     let plan = rows(&context(&view), Verb::Unlock, &["7", "1"].map(|name| RowId::Lease(lease(&view, name))));
-    assert_eq!(plan.confirm, Confirm::Owner("1".to_owned()), "of the one that is left");
+    assert_eq!(plan.confirm, Confirm::Owner("1".to_owned()), "of the one that remains");
     let standby = standby(&view);
     assert!(reasons(&unlock(&standby, "1"))[0].starts_with("this is a standby"));
 }
@@ -89,11 +93,11 @@ fn a_lease_of_a_dead_owner_takes_a_key_only() {
     let view = b.view();
     assert_eq!(unlock(&view, "a").confirm, Confirm::Yes);
     assert_eq!(unlock(&view, "b").confirm, Confirm::Owner("b".to_owned()));
-    assert_eq!(unlock(&view, "报表").confirm, Confirm::Owner("78".to_owned()), "what can be typed");
+    assert_eq!(unlock(&view, "报表").confirm, Confirm::Owner("78".to_owned()), "the pid can be typed");
 }
 
 #[test]
-fn a_lease_without_what_can_be_compared_is_left_alone() {
+fn a_lease_that_cannot_be_compared_is_left_alone() {
     let mut b = Builder::default();
     b.lease("1", "node1", 60.0, 1.0).term = None;
     let plan = unlock(&b.view(), "1");
@@ -113,7 +117,7 @@ fn a_renewal_is_followed_and_a_new_owner_is_not() {
     assert_eq!(
         (renewed.rows[0].change, target.renewed_at),
         (None, Some(at(-1.0))),
-        "what is shown is compared"
+        "the shown values are compared"
     );
     let change = |change: fn(&mut Builder)| again(change).rows[0].change;
     assert_eq!(change(|b| b.leases[2].owner = Some("node9".into())), Some(TargetChange::OtherRow));
@@ -168,7 +172,7 @@ fn item(view: &View, verb: Verb, id: i64) -> ActionPlan {
 }
 
 #[test]
-fn an_item_is_taken_only_from_nobody() {
+fn an_item_that_may_be_running_is_not_requeued_or_set_aside() {
     let view = queue(0.0).view();
     let works = "6101 is working on it: terminate that session first, or it runs twice";
     let unknown = "it may be running, and might run twice";
@@ -230,7 +234,7 @@ fn a_task_is_switched_and_made_due() {
     }
     let plan = task(&view, Verb::Disable, 3);
     assert_eq!(plan.rows[0].does, "UPDATE locktop.scheduled_tasks SET is_enabled = false WHERE id = 3");
-    assert_eq!(plan.rows[0].cautions[0].kind, CautionKind::Futile, "it goes on");
+    assert_eq!(plan.rows[0].cautions[0].kind, CautionKind::Futile, "its execution continues");
     let TargetKind::Task(target) = &plan.rows[0].target.what else { panic!() };
     assert_eq!((target.id, target.enabled, target.is_own), (3, Some(true), true));
     let mut b = jobs(0.0);
@@ -256,18 +260,18 @@ fn these(view: &View, ids: &[i64]) -> Recovery {
 
 /// Those of a table: `o` all orphans, `p` all past their timeout; of those that a filter shows.
 fn all(
-    look: &PlanContext<'_>,
+    context: &PlanContext<'_>,
     (letter, table): (char, u32),
     shown: Option<FxHashSet<(u32, i64)>>,
 ) -> Recovery {
     let mut search = RecoverySearch::new(vec![(TaskId { table, id: 0 }, None)]);
     search.shown = shown;
     assert!(search.choose(letter));
-    search.executions(look)
+    search.executions(context)
 }
 
 #[test]
-fn only_what_can_be_recovered_is_asked_for() {
+fn only_recoverable_executions_are_requested() {
     let view = jobs(0.0).view();
     let asked = |recovery: &Recovery| {
         recovery.request.clone().map(|(schema, request)| (schema, request.select, request.terminate))
@@ -317,7 +321,7 @@ fn only_what_can_be_recovered_is_asked_for() {
 fn all_are_those_of_the_tables_of_the_chosen_row() {
     let first = jobs(0.0).view();
     let table = task_id(&first, 7).table;
-    assert_eq!(place(&context(&first), table), None, "there are no others");
+    assert_eq!(place(&context(&first), table), None, "there are no other tables");
     let view = changed(&first, |snapshot| {
         let set = snapshot.task_sets[0].clone();
         let mut tables = (*set.tables).clone();
@@ -412,6 +416,6 @@ fn a_plan_of_the_server_becomes_one_of_targets() {
     let last = RunningExecution { attempt: 3, max_attempts: 3, ..orphan() };
     assert!(
         gives_up(last.clone()) && !gives_up(RunningExecution { attempt: 2, ..last }),
-        "it is said before"
+        "the caution precedes the action"
     );
 }

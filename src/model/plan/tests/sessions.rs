@@ -123,7 +123,7 @@ fn the_holder_of_a_tasks_key_is_found_by_the_task() {
 }
 
 #[test]
-fn what_has_no_identity_has_no_key() {
+fn a_session_without_identity_is_not_a_target() {
     let hidden = session(State::Active, |backend| backend.backend_start = None);
     let unseen = BackendId { pid: 7, backend_start: None };
     let plan = one(&hidden, Verb::Terminate, RowId::Backend(unseen));
@@ -154,9 +154,9 @@ fn our_own_sessions_are_left_alone() {
     let plan = sessions(&own, &ask);
     // The session of the poll is known from its own `own_pid`.
     let left: Vec<_> = plan.refused.iter().map(|refused| (&*refused.name, &*refused.reason)).collect();
-    let ours = "this is locktop's own session";
-    assert_eq!(left, [("1 locktop@locktop", ours), ("2 locktop@locktop", ours)]);
-    assert_eq!(plan.rows[0].cautions[0].kind, CautionKind::Locktop, "another one is only told of");
+    let expected = "this is locktop's own session";
+    assert_eq!(left, [("1 locktop@locktop", expected), ("2 locktop@locktop", expected)]);
+    assert_eq!(plan.rows[0].cautions[0].kind, CautionKind::Locktop, "another locktop only gets a caution");
     assert_eq!(plan.confirm, Confirm::Yes);
 }
 
@@ -173,7 +173,7 @@ fn a_prepared_transaction_is_ended_by_a_statement() {
 }
 
 #[test]
-fn a_parallel_worker_stands_for_its_leader() {
+fn a_parallel_worker_is_replaced_by_its_leader() {
     let mut b = Builder::default();
     b.session(7, "app@web", State::Active, 60.0, "SELECT count(*) FROM t");
     let worker = b.session(8, "app@web", State::Active, 60.0, "SELECT count(*) FROM t");
@@ -184,7 +184,7 @@ fn a_parallel_worker_stands_for_its_leader() {
     assert_eq!(identity(&plan).pid, 7, "once");
     assert_eq!(plan.rows[0].cautions[0].words, "8 is a parallel worker; its leader is 7");
     let later = plan.refreshed(&context(&view));
-    assert_eq!(later.rows[0].cautions, plan.rows[0].cautions, "it is said for as long as it is asked");
+    assert_eq!(later.rows[0].cautions, plan.rows[0].cautions, "the refreshed plan has the caution, too");
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn a_missing_right_is_named_before_anything_is_asked() {
 }
 
 #[test]
-fn the_facts_say_what_it_holds() {
+fn the_facts_show_the_state_the_locks_the_client_and_the_query() {
     let view = incident(0.0).view();
     let plan = one(&view, Verb::Terminate, RowId::Backend(id(4312)));
     let row = &plan.rows[0];
@@ -231,7 +231,7 @@ fn without_the_first(b: &mut Builder) {
 }
 
 #[test]
-fn a_plan_is_refreshed_and_says_what_has_changed() {
+fn a_refreshed_plan_shows_how_its_target_changed() {
     let plan = one(&incident(0.0).view(), Verb::Terminate, RowId::Backend(id(4312)));
     let later = |change: fn(&mut Builder)| {
         let mut b = incident(5.0);
@@ -248,15 +248,15 @@ fn a_plan_is_refreshed_and_says_what_has_changed() {
     assert_eq!(changed(|b| b.backends[0].xact_start = Some(at(-1.0))), Some(TargetChange::OtherTransaction));
     assert_eq!(changed(|b| b.backends[0].backend_start = None), Some(TargetChange::Hidden));
     assert_eq!(changed(|b| b.backends[0].query_start = Some(at(-1.0))), None);
-    let gone = plan.refreshed(&context(&later(without_the_first)));
-    assert_eq!(gone.why_over().unwrap(), "4312 app@web-3: has ended");
-    assert_eq!(gone.effect, None);
+    let ended = plan.refreshed(&context(&later(without_the_first)));
+    assert_eq!(ended.why_over().unwrap(), "4312 app@web-3: has ended");
+    assert_eq!(ended.effect, None);
     assert_eq!(
-        gone.refreshed(&context(&later(|_| {}))).rows[0].change,
+        ended.refreshed(&context(&later(|_| {}))).rows[0].change,
         Some(TargetChange::Gone),
         "once is enough"
     );
-    let command = gone.command(TargetId(0), 3, std::time::Duration::from_secs(5));
+    let command = ended.command(TargetId(0), 3, std::time::Duration::from_secs(5));
     assert_eq!((command.number, command.targets.len(), command.verb), (3, 1, Verb::Terminate));
 }
 
@@ -296,7 +296,7 @@ fn a_session_of_which_nothing_is_shown_is_left_alone() {
 }
 
 #[test]
-fn what_cannot_be_read_any_more_is_no_change() {
+fn sessions_that_cannot_be_read_are_no_change_of_the_target() {
     let plan = one(&incident(0.0).view(), Verb::Terminate, RowId::Backend(id(4312)));
     let mut view = incident(0.0).view();
     let mut snapshot = (**view.snapshot.as_ref().unwrap()).clone();
