@@ -71,7 +71,7 @@ mod tests {
     use crate::sample::{self, Builder, advisory};
 
     #[test]
-    fn a_look_is_a_line() {
+    fn a_snapshot_is_one_line() {
         let line = snapshot(&sample::incident(0.0).view()).unwrap();
         assert_eq!(
             line,

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_says_where_a_statement_came_from() {
+    fn tags_in_a_comment_show_the_origin_of_a_statement() {
         for (statement, expected) in [
             (
                 "SELECT 1 /*controller='users',action='show',traceparent='00-5b'*/",

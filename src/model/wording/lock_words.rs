@@ -114,7 +114,7 @@ mod tests {
         [".......X", "......XX", "....XXXX", "...XXXXX", "..XX.XXX", "..XXXXXX", ".XXXXXXX", "XXXXXXXX"];
 
     #[test]
-    fn each_pair_is_said_as_documented() {
+    fn each_pair_of_modes_conflicts_as_documented() {
         let mut conflicts = 0;
         for (need, row) in MODES.into_iter().zip(DOCUMENTED) {
             for (has, cell) in MODES.into_iter().zip(row.chars()) {
@@ -122,9 +122,9 @@ mod tests {
                 conflicts += usize::from(cell == 'X');
                 let words = also_permitted(has);
                 let (can, cannot) = words.split_once("but").unwrap_or(("", &words));
-                let is_said = need != LockMode::Exclusive || has == LockMode::Exclusive;
+                let is_mentioned = need != LockMode::Exclusive || has == LockMode::Exclusive;
                 let is_all = words.contains("anything with it but") || words.starts_with("others cannot");
-                if is_said && !is_all {
+                if is_mentioned && !is_all {
                     let (there, elsewhere) = if cell == 'X' { (cannot, can) } else { (can, cannot) };
                     assert!(there.contains(activity(need)), "{has:?}: {words}");
                     assert!(!elsewhere.contains(activity(need)), "{has:?}: {words}");
@@ -135,11 +135,11 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_together_with_each_mode() {
-        let said: Vec<String> =
+    fn each_mode_lists_the_operations_that_it_permits() {
+        let found: Vec<String> =
             MODES.into_iter().map(|mode| format!("{}: {}", mode.short(), also_permitted(mode))).collect();
         assert_eq!(
-            said,
+            found,
             [
                 "AccessShare: others can do anything with it but drop, truncate or alter it",
                 "RowShare: others can do anything with it but drop, truncate or alter it",

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_range_is_refused() {
+    fn an_invalid_range_is_rejected() {
         for text in ["", ":", ":10", "x", "10:5", "1e3", "10x", "@", "nan", "inf", "~", "1:2:3", "--1", "10 "]
         {
             assert!(text.parse::<Range>().is_err(), "{text}");

@@ -51,7 +51,7 @@ fn the_worst_range_that_is_left_counts() {
 }
 
 #[test]
-fn what_could_not_be_read_is_not_known_and_what_is_not_there_is_left_out() {
+fn unread_measures_are_unknown_and_absent_systems_are_left_out() {
     let view = sample::view();
     let report = report(&[stale(&view)], &limits(&[], &[]));
     let judged = of(&report, "longest_wait");
@@ -62,7 +62,7 @@ fn what_could_not_be_read_is_not_known_and_what_is_not_there_is_left_out() {
     let report = |limits: &CheckLimits| self::report(std::slice::from_ref(&no_redis), limits);
     assert!(report(&CheckLimits::default()).checks.iter().all(|judged| judged.name != "redis_down"));
     let asked = CheckLimits { only: vec!["redis_down".to_owned()], ..CheckLimits::default() };
-    assert_eq!(report(&asked).status(), Status::Unknown, "who asks for it by name is told");
+    assert_eq!(report(&asked).status(), Status::Unknown, "a check that is requested by name is reported");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn nothing_in_a_table_that_may_not_be_read_is_not_known() {
 }
 
 #[test]
-fn what_is_bad_has_to_be_bad_in_each_look() {
+fn a_measure_is_bad_only_if_it_is_bad_in_every_snapshot() {
     let view = Arc::new(sample::view());
     let quiet = quiet(&view);
     let limits = limits(&[("waiting", "0")], &[]);
@@ -121,7 +121,7 @@ fn checks_are_chosen_by_name() {
 }
 
 #[test]
-fn a_plugin_says_it_in_a_line_and_has_performance_data() {
+fn the_plugin_format_has_a_summary_line_and_performance_data() {
     let view = Arc::new(sample::view());
     let only = ["waiting", "worst_root", "connections"].map(str::to_owned).to_vec();
     let limits = CheckLimits { only, ..limits(&[("waiting", "0")], &[("worst_root", "0")]) };
@@ -181,7 +181,7 @@ fn the_same_in_other_words() {
 }
 
 #[test]
-fn the_first_line_says_what_is_wrong_and_not_only_with_what() {
+fn the_first_line_shows_the_problem_and_its_object() {
     let judged = |name: &'static str, about: &str| JudgedMeasure {
         name,
         unit: "",
@@ -210,7 +210,7 @@ fn the_first_line_says_what_is_wrong_and_not_only_with_what() {
 }
 
 #[test]
-fn jobs_of_other_systems_are_counted_where_there_are_any() {
+fn jobs_of_other_systems_are_counted_if_such_a_system_exists() {
     use crate::model::adapter::sample as installations;
     let report_of = |rows: Vec<crate::model::adapter::InstallationRows>| {
         let mut snapshot = crate::sample::Builder::default().snapshot();
@@ -241,7 +241,7 @@ fn jobs_of_other_systems_are_counted_where_there_are_any() {
 
 /// The notification names the same session first as the screen and `snapshot`.
 #[test]
-fn whom_to_end_is_the_same_as_on_the_screen() {
+fn the_worst_root_is_the_waiter_at_the_head_of_the_convoy() {
     use crate::model::backend::State;
     use crate::model::lock::LockMode;
     use crate::sample::{Builder, relation};
@@ -329,7 +329,7 @@ fn a_job_system_that_is_not_read_is_not_known() {
 }
 
 #[test]
-fn the_last_snapshot_decides_what_was_not_known() {
+fn a_measure_is_unknown_only_if_the_last_snapshot_is_unread() {
     let view = Arc::new(sample::view());
     let limits = limits(&[("waiting", "0")], &[]);
     let status = |views: &[Arc<View>]| of(&report(views, &limits), "waiting").status;

@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_commands_a_terminal_is_escaped_and_reads_back() {
+    fn terminal_control_characters_are_escaped_and_read_back() {
         let hostile = "a\u{200b}\u{200d}\u{ad}\u{e0041}\u{7f}\u{9b}2J\u{9f}é\u{a0}\u{2028}\u{2029}\u{202e}\u{2066}\u{200f}\u{61c}\u{1b}\"\\\n語😀";
         let written = to_string(&[hostile, "plain", ""]).unwrap();
         assert_eq!(

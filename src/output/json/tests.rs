@@ -21,14 +21,14 @@ fn keys(value: &Value) -> Vec<&str> {
 }
 
 fn assert_keys(value: &Value, contract: &str) {
-    let there = keys(value);
+    let present = keys(value);
     for key in contract.split_whitespace() {
-        assert!(there.contains(&key), "{key} is missing in {value}");
+        assert!(present.contains(&key), "{key} is missing in {value}");
     }
 }
 
 #[test]
-fn every_key_of_the_contract_is_there() {
+fn every_key_of_the_contract_exists() {
     let json = written(&sample::view());
     assert_keys(
         &json,
@@ -72,7 +72,7 @@ fn values_are_those_of_the_contract() {
     assert_eq!(json["backends"][0]["backend_xmin"], Value::Null);
     assert_eq!(json["backends"][0]["query_id"], i64::MIN);
     assert_eq!(json["prepared"][0]["virtualtransaction"], "-1/757");
-    assert_eq!(json["locks"].as_array().unwrap().len(), 5, "a lock that nobody waits for is not there");
+    assert_eq!(json["locks"].as_array().unwrap().len(), 5, "a lock without waiters is left out");
     let lock = &json["locks"][0];
     assert_eq!(lock["key"], json!({"kind": "bigint", "value": 72_707_369, "text": "72707369"}));
     assert_eq!(
@@ -99,8 +99,8 @@ fn assert_exact(value: &Value, place: &str) {
                 let Some(number) = value.as_i64().filter(|number| number.unsigned_abs() > 1 << 53) else {
                     continue;
                 };
-                let beside = if name == "value" { "text".to_owned() } else { format!("{name}_text") };
-                assert_eq!(fields.get(&beside), Some(&json!(number.to_string())), "{place}.{name}");
+                let text_key = if name == "value" { "text".to_owned() } else { format!("{name}_text") };
+                assert_eq!(fields.get(&text_key), Some(&json!(number.to_string())), "{place}.{name}");
             }
         }
         _ => {}
@@ -109,7 +109,7 @@ fn assert_exact(value: &Value, place: &str) {
 
 /// jq and JavaScript read numbers as doubles.
 #[test]
-fn a_number_beyond_what_a_double_holds_stands_there_as_text_too() {
+fn a_number_too_large_for_a_double_is_also_written_as_text() {
     let mut builder = crate::sample::systems::queue(0.0);
     builder.backends.iter_mut().for_each(|backend| backend.query_id = Some(i64::MIN + 1));
     builder.leases.iter_mut().for_each(|lease| lease.token = Some((1 << 53) + 1));
@@ -156,7 +156,7 @@ fn queues_edges_and_roots_point_at_the_locks() {
         let backends = json["backends"].as_array().unwrap();
         backends.iter().find(|backend| backend["pid"] == pid).unwrap()["why"].as_array().unwrap().len()
     };
-    assert!(why(1) == 0 && why(2) > 1, "who waits has reasons");
+    assert!(why(1) == 0 && why(2) > 1, "a waiting session has reasons");
 }
 
 fn index(value: &Value) -> usize {
@@ -164,7 +164,7 @@ fn index(value: &Value) -> usize {
 }
 
 #[test]
-fn a_section_that_could_not_be_read_is_empty_and_says_why() {
+fn an_unread_section_is_empty_and_shows_the_error() {
     let mut view = sample::view();
     let mut snapshot = Snapshot::clone(view.snapshot.as_deref().unwrap());
     snapshot.locks = snapshot.locks.stale("canceling statement due to statement timeout".into());
@@ -181,13 +181,13 @@ fn a_section_that_could_not_be_read_is_empty_and_says_why() {
 }
 
 #[test]
-fn without_a_snapshot_there_is_nothing_to_write() {
+fn without_a_snapshot_nothing_is_written() {
     let view = View { snapshot: None, ..sample::view() };
     assert!(to_string(&view).is_none());
 }
 
 #[test]
-fn tasks_and_executions_are_as_the_contract_says() {
+fn tasks_and_executions_match_the_contract() {
     let json = written(&crate::sample::jobs(0.0).view());
     assert_keys(&json["tasks"][0], "id name type enabled last_run_at next_run_at state");
     assert_keys(
@@ -218,7 +218,7 @@ fn tasks_and_executions_are_as_the_contract_says() {
 }
 
 #[test]
-fn leases_and_the_queue_are_as_the_contract_says() {
+fn leases_and_the_queue_match_the_contract() {
     let json = written(&crate::sample::systems::queue(0.0).view());
     assert_keys(&json["leases"][0], "source id owner acquired_at expires_at expired token");
     let expired = json["leases"].as_array().unwrap().iter().find(|lease| lease["id"] == "7").unwrap();
@@ -252,7 +252,7 @@ fn leases_and_the_queue_are_as_the_contract_says() {
 }
 
 #[test]
-fn tables_that_could_not_be_read_are_empty_and_say_why() {
+fn unread_tables_are_empty_and_show_the_error() {
     let mut view = crate::sample::jobs(0.0).view();
     let mut snapshot = Snapshot::clone(view.snapshot.as_deref().unwrap());
     for set in Arc::make_mut(&mut snapshot.task_sets) {
@@ -262,5 +262,5 @@ fn tables_that_could_not_be_read_are_empty_and_say_why() {
     let json = written(&view);
     assert_eq!(json["tasks"], json!([]));
     assert_eq!(json["sections"]["tasks"]["error"], "locked by 7");
-    assert_eq!(json["executions"].as_array().unwrap().len(), 5, "the rest is still there");
+    assert_eq!(json["executions"].as_array().unwrap().len(), 5, "the executions remain");
 }

@@ -166,7 +166,7 @@ Session
 
 fail, or are not known: statement 9"
     );
-    assert_eq!(report.verdict(), Verdict::Free, "the statement that is not known does not decide");
+    assert_eq!(report.verdict(), Verdict::Free, "an unknown statement does not decide the verdict");
     let whole =
         report_of("ALTER TABLE orders ADD x int;\nUPDATE orders SET y = 1;\nVACUUM orders", None, true);
     let words = text(&whole, None);
@@ -214,7 +214,7 @@ fn of_those_that_are_queued_the_first_is_named() {
 }
 
 #[test]
-fn what_it_comes_to() {
+fn each_statement_gets_its_verdict() {
     for (statement, view, expected) in [
         ("SELECT * FROM orders", None, Verdict::Free),
         ("SELECT * FROM orders", Some(busy()), Verdict::Free),
@@ -257,14 +257,14 @@ fn the_json_names_the_sessions_in_the_way() {
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     let take = &json["statements"][0]["takes"][0];
     assert_eq!((take["mode"].as_str(), take["now"]["oid"].as_u64()), (Some("AccessExclusiveLock"), Some(9)));
-    let who: Vec<_> = take["now"]["in_the_way"]
+    let blockers: Vec<_> = take["now"]["in_the_way"]
         .as_array()
         .unwrap()
         .iter()
         .map(|one| (one["pid"].as_i64(), one["gid"].as_str(), one["how"].as_str()))
         .collect();
     assert_eq!(
-        who,
+        blockers,
         [
             (None, Some("order-17"), Some("holds")),
             (Some(11), None, Some("holds")),

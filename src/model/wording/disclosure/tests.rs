@@ -24,7 +24,7 @@ fn strings_numbers_and_comments_are_taken_out() {
 }
 
 #[test]
-fn passwords_are_left_out_in_every_channel_and_nothing_else_where_literals_are_shown() {
+fn the_screen_shows_literals_except_in_statements_with_secrets() {
     for (statement, expected) in [
         ("SELECT 's3cret' -- x", "SELECT 's3cret' -- x"),
         ("SELECT * FROM passengers, shipping, bypass WHERE id = 5", ""),
@@ -56,7 +56,7 @@ fn passwords_are_left_out_in_every_channel_and_nothing_else_where_literals_are_s
 }
 
 #[test]
-fn what_is_left_of_a_statement_depends_on_the_channel() {
+fn each_channel_shows_its_own_form_of_a_statement() {
     let statement = QueryText::from("SELECT  a, 's3cret' FROM t");
     for (channel, expected) in [
         (Channel::Screen, "SELECT  a, 's3cret' FROM t"),

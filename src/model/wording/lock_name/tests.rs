@@ -74,7 +74,7 @@ fn every_key_that_needs_nothing_else() {
 }
 
 #[test]
-fn what_nobody_is_known_to_use_has_no_name() {
+fn an_unknown_key_has_no_name() {
     for key in [0, 1, 2, 3, 42, 815, 4005, 1 << 40, i64::MAX, i64::MIN, -2] {
         assert_eq!(name(key), None, "{key}");
     }
@@ -142,7 +142,7 @@ fn learned_everywhere(names: LockNames, key: LockKey) -> LockNames {
 }
 
 #[test]
-fn what_runs_has_its_name_while_it_does_and_in_its_database() {
+fn a_running_job_names_its_key_in_its_database_until_it_ends() {
     let key = LockKey::Bigint(7);
     let learned = learned_everywhere(LockNames::default(), key);
     let row = || [(key, Text::from("GoodJob A 1"), Text::from("a job"))];
@@ -162,7 +162,7 @@ fn what_runs_has_its_name_while_it_does_and_in_its_database() {
 }
 
 #[test]
-fn a_configured_name_comes_first_and_a_learned_one_second() {
+fn a_configured_name_precedes_a_learned_one() {
     let key = LockKey::Bigint(72_707_369);
     let learned = learned_everywhere(LockNames::default(), key);
     assert_eq!(learned.resolve(key, APP), Some(LockName::new("learned", false, "from jobs")));

@@ -53,7 +53,7 @@ fn short(meeting: &Meeting) -> Vec<(i32, How)> {
 }
 
 #[test]
-fn who_is_in_the_way() {
+fn each_statement_has_its_blocking_sessions() {
     for (statement, has_third, expected) in [
         ("ALTER TABLE orders ADD x int", false, vec![(11, How::Holds), (12, How::Holds)]),
         ("CREATE INDEX ON orders (x)", false, vec![(12, How::Holds)]),
@@ -123,8 +123,8 @@ fn older_snapshots_and_holders_that_wait() {
     b.session(31, "app@web", State::IdleInTransaction, 1.0, "");
     b.lock(31, relation(77), LockMode::AccessExclusive, None);
     let met = met_at(&b.view(), "TRUNCATE orders", place());
-    let said: Vec<_> = met.in_the_way.iter().map(|one| (one.party.pid(), one.roots.clone())).collect();
-    assert_eq!(said, [(12, vec![]), (11, vec![Party::Backend(31)])]);
+    let found: Vec<_> = met.in_the_way.iter().map(|one| (one.party.pid(), one.roots.clone())).collect();
+    assert_eq!(found, [(12, vec![]), (11, vec![Party::Backend(31)])]);
 }
 
 #[test]

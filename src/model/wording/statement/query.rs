@@ -316,7 +316,7 @@ mod tests {
     use super::*;
     use crate::model::statement::token::tokens;
 
-    fn said(text: &str) -> String {
+    fn locked(text: &str) -> String {
         let query = query(&tokens(text));
         let mode = |mode: LockMode| match mode {
             LockMode::AccessShare => "r",
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn relations_are_found_wherever_they_stand() {
+    fn relations_are_found_in_every_clause() {
         for (text, expected) in [
             ("SELECT 1", ""),
             (
@@ -359,7 +359,7 @@ mod tests {
             ("SELECT a FROM t ORDER BY b, c LIMIT 1", "t:r"),
             ("SELECT count(*) FILTER (WHERE a) OVER (PARTITION BY b, c) FROM t GROUP BY d, e", "t:r"),
         ] {
-            assert_eq!(said(text), expected, "{text}");
+            assert_eq!(locked(text), expected, "{text}");
         }
     }
 

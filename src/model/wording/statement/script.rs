@@ -475,14 +475,14 @@ mod tests {
     }
 
     #[test]
-    fn execute_is_what_was_prepared() {
+    fn execute_is_read_as_the_prepared_statement() {
         let pieces = with_prepared(statements("PREPARE p AS DELETE FROM a; EXECUTE p; EXECUTE q"));
         let names: Vec<_> = pieces.iter().map(|piece| piece.read.as_ref().unwrap().name.clone()).collect();
         assert_eq!(names, ["DELETE", "EXECUTE p: DELETE", "EXECUTE"]);
     }
 
     #[test]
-    fn what_ends_a_transaction_and_what_does_not() {
+    fn transaction_control_statements_are_recognized() {
         let name = || "a".to_owned();
         for (text, expected) in [
             ("BEGIN ISOLATION LEVEL SERIALIZABLE", Some(Control::Begin)),

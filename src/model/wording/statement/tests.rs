@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn said(text: &str) -> String {
+fn described(text: &str) -> String {
     let one = |piece: StatementPiece| match piece.read {
         Ok(found) => {
             let takes = found.takes.iter().filter(|take| take.mode != LockMode::SIRead).map(|take| {
@@ -22,7 +22,7 @@ fn said(text: &str) -> String {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn what_statements_take() {
+fn each_statement_shows_the_locks_that_it_takes() {
     for (text, expected) in [
         (
             "ALTER TABLE orders ADD COLUMN x int DEFAULT 0",
@@ -153,7 +153,7 @@ fn what_statements_take() {
             "CREATE FUNCTION, PROCEDURE:; LOCK TABLE: a AccessExclusive",
         ),
     ] {
-        assert_eq!(said(text), expected, "{text}");
+        assert_eq!(described(text), expected, "{text}");
     }
 }
 
@@ -170,10 +170,14 @@ fn each_form_is_the_one_that_its_example_is_known_as() {
 }
 
 #[test]
-fn a_statement_that_was_cut_says_what_it_is() {
+fn a_truncated_statement_is_still_recognized() {
     let found = first("/* app */ UPDATE accounts SET balance = (SELECT sum(x", 4096).unwrap();
     assert_eq!((found.name.as_str(), found.mode_on("accounts")), ("UPDATE", Some(LockMode::RowExclusive)));
-    assert_eq!(found.mode_on("shop.accounts"), Some(LockMode::RowExclusive), "along the path of its session");
+    assert_eq!(
+        found.mode_on("shop.accounts"),
+        Some(LockMode::RowExclusive),
+        "on the search_path of its session"
+    );
     assert_eq!(found.mode_on("old_accounts"), None);
     let other = first("UPDATE public.accounts SET x = 1", 4096).unwrap();
     assert_eq!(other.mode_on("accounts"), Some(LockMode::RowExclusive));

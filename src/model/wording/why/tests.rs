@@ -2,7 +2,7 @@ use super::*;
 use crate::model::lock::LockTag;
 use crate::sample::{self, Builder, advisory, relation};
 
-fn said(builder: Builder, pid: i32) -> String {
+fn explained(builder: Builder, pid: i32) -> String {
     why(&builder.view(), Party::Backend(pid)).join("\n")
 }
 
@@ -19,7 +19,7 @@ fn pair(has: (LockMode, &str), needs: (LockMode, &str), tag: LockTag) -> Builder
 #[test]
 fn a_migration_behind_an_idle_transaction() {
     assert_eq!(
-        said(sample::incident(0.0), 4410),
+        explained(sample::incident(0.0), 4410),
         "ALTER TABLE … ADD COLUMN takes AccessExclusive on accounts.\n\
          4312 app@web-3 holds RowExclusive on it, the lock of INSERT, UPDATE, DELETE, MERGE: others can read it, lock its rows (FOR UPDATE), \
          change its rows, and vacuum or analyze it, but not build an index on it, add triggers to it, or drop, truncate or alter it.\n\
@@ -27,26 +27,28 @@ fn a_migration_behind_an_idle_transaction() {
          16 more sessions wait behind it, without a conflict with 4312 app@web-3."
     );
     assert_eq!(
-        said(sample::incident(0.0), 4470),
+        explained(sample::incident(0.0), 4470),
         "SELECT takes AccessShare on accounts.\n\
          No session that holds it blocks the request. 4410 deploy@ci is ahead in the queue and requests AccessExclusive; requests that \
          conflict with that wait behind it."
     );
-    assert_eq!(said(sample::incident(0.0), 4312), "", "it does not wait");
-    assert!(said(sample::incident(0.0), 5001).contains(
+    assert_eq!(explained(sample::incident(0.0), 4312), "", "it does not wait");
+    assert!(explained(sample::incident(0.0), 5001).contains(
         "the prepared transaction 'order-17' holds AccessExclusive on it, the lock of DROP TABLE, TRUNCATE, VACUUM FULL, most of ALTER TABLE: \
          others cannot even read it.\nIt has no process: its locks are held until COMMIT PREPARED or ROLLBACK PREPARED."
     ));
 }
 
 #[test]
-fn what_took_a_mode_is_said_where_its_statement_shows_it() {
+fn the_statement_of_the_holder_is_named_if_it_takes_the_lock() {
     let index = (LockMode::Share, "CREATE INDEX ON accounts (x)");
     let update = (LockMode::RowExclusive, "UPDATE accounts SET x = 1");
-    let text = said(pair(index, update, relation(9)), 2);
+    let text = explained(pair(index, update, relation(9)), 2);
     assert!(text.contains("UPDATE takes RowExclusive on accounts.\n1 app@web holds Share on it, which its last statement, CREATE INDEX, takes:"), "{text}");
-    let text =
-        said(pair((LockMode::Share, "SELECT 1"), (LockMode::RowExclusive, "SELECT f()"), relation(9)), 2);
+    let text = explained(
+        pair((LockMode::Share, "SELECT 1"), (LockMode::RowExclusive, "SELECT f()"), relation(9)),
+        2,
+    );
     assert!(text.starts_with("It requests RowExclusive on accounts, the lock of INSERT, UPDATE, DELETE, MERGE.\n1 app@web holds Share on it, the lock of CREATE INDEX:"), "{text}");
 }
 
@@ -54,9 +56,9 @@ fn what_took_a_mode_is_said_where_its_statement_shows_it() {
 fn each_pair_of_modes() {
     for need in crate::model::lock_words::MODES {
         for has in crate::model::lock_words::MODES {
-            let text = said(pair((has, ""), (need, ""), relation(9)), 2);
-            let is_said = text.contains(&format!("1 app@web holds {} on it", has.short()));
-            assert_eq!(is_said, need.conflicts_with(LockModes::of(has)), "{need:?} {has:?}: {text}");
+            let text = explained(pair((has, ""), (need, ""), relation(9)), 2);
+            let is_shown = text.contains(&format!("1 app@web holds {} on it", has.short()));
+            assert_eq!(is_shown, need.conflicts_with(LockModes::of(has)), "{need:?} {has:?}: {text}");
             assert!(text.starts_with(&format!("It requests {} on accounts", need.short())), "{text}");
         }
     }
@@ -82,24 +84,24 @@ fn waits_that_are_not_for_a_table() {
         (of(LockType::Page), (x, ""), (x, ""), "It waits for page ? of accounts: an index locks a page for a moment.".to_owned()),
         (of(LockType::Object), (x, ""), (x, ""), format!("It requests Exclusive on object.\n1 app@web holds Exclusive on it.\n{idle}")),
     ] {
-        assert_eq!(said(pair(has, needs, tag), 2), expected);
+        assert_eq!(explained(pair(has, needs, tag), 2), expected);
     }
     let mut b = pair((x, ""), (x, ""), advisory(42));
     b.backends[0].xact_start = None;
-    assert!(said(b, 2).ends_with(
+    assert!(explained(b, 2).ends_with(
         "It has no open transaction: it holds that until it calls pg_advisory_unlock or its session ends."
     ));
 }
 
 #[test]
-fn the_row_behind_a_transaction_and_who_else_waits_for_it() {
+fn a_wait_for_a_transaction_shows_the_row_and_the_other_waiters() {
     let xid = LockTag::new(LockType::TransactionId).with_transactionid(771);
     let row = relation(9).with_page(0).with_tuple(7).with_locktype(LockType::Tuple);
     let mut b = pair((LockMode::Exclusive, ""), (LockMode::Share, "UPDATE accounts SET x = 1"), xid);
     b.lock(2, row, LockMode::Exclusive, None);
     b.session(3, "app@web", State::Active, 5.0, "INSERT INTO b VALUES (1)");
     b.lock(3, xid, LockMode::Share, Some(5.0));
-    let text = said(b, 2);
+    let text = explained(b, 2);
     assert!(
         text.starts_with("UPDATE needs the row of accounts (0,7), which 1 app@web has changed or locked"),
         "{text}"
@@ -121,6 +123,6 @@ fn autovacuum_is_canceled_unless_it_prevents_wraparound() {
     ] {
         let mut b = pair((LockMode::ShareUpdateExclusive, query), (LockMode::Share, ""), relation(9));
         b.backends[0].backend_type = Some("autovacuum worker".into());
-        assert!(said(b, 2).ends_with(expected), "{query}");
+        assert!(explained(b, 2).ends_with(expected), "{query}");
     }
 }
