@@ -458,16 +458,17 @@ impl Dice {
         past
     }
 
-    fn look(&mut self, before: Option<&Observation>) -> Observation {
+    fn observation(&mut self, before: Option<&Observation>) -> Observation {
         let snapshot = self.snapshot();
-        let shared = before.filter(|_| self.bool()).and_then(|look| look.view.snapshot.clone());
+        let shared = before.filter(|_| self.bool()).and_then(|observation| observation.view.snapshot.clone());
         let snapshot = match shared {
             Some(before) => {
                 Snapshot { taken_at: snapshot.taken_at, server: snapshot.server, ..Snapshot::clone(&before) }
             }
             None => snapshot,
         };
-        let mut events = before.map(|look| Events::clone(&look.view.events)).unwrap_or_default();
+        let mut events =
+            before.map(|observation| Events::clone(&observation.view.events)).unwrap_or_default();
         let bodies = self.some(5, |dice| EventBody {
             who: event::harmless(&dice.text()),
             subject: dice.maybe(Self::subject),
@@ -503,7 +504,7 @@ impl Dice {
                     })
                     .into()
                 },
-                |look| Arc::clone(&look.view.expected),
+                |observation| Arc::clone(&observation.view.expected),
             ),
             lock_names: before.filter(|_| self.bool()).map_or_else(
                 || {
@@ -511,7 +512,7 @@ impl Dice {
                     let key = LockKey::Pair(-1, 3);
                     Arc::new(names.with_learned_in("app".into(), true, [(key, "pair".into(), self.text())]))
                 },
-                |look| Arc::clone(&look.view.lock_names),
+                |observation| Arc::clone(&observation.view.lock_names),
             ),
             ..view
         };
@@ -546,9 +547,12 @@ fn same_growth(kept: &Growth, was: &Growth) {
     assert_eq!((kept.rows, kept.is_limited, kept.old), (was.rows, was.is_limited, was.old));
 }
 
-fn same(kept: &KeptObservation, look: &Observation) {
-    let (new, old) = (&kept.snapshot, look.view.snapshot.as_ref().unwrap());
-    assert_eq!((kept.id, new.taken_at, new.locks_omitted), (look.view.id, old.taken_at, old.locks_omitted));
+fn same(kept: &KeptObservation, observation: &Observation) {
+    let (new, old) = (&kept.snapshot, observation.view.snapshot.as_ref().unwrap());
+    assert_eq!(
+        (kept.id, new.taken_at, new.locks_omitted),
+        (observation.view.id, old.taken_at, old.locks_omitted)
+    );
     assert_eq!(new.poll_seconds.to_bits(), old.poll_seconds.to_bits());
     same_section(&new.server, &old.server);
     same_section(&new.backends, &old.backends);
@@ -577,15 +581,15 @@ fn same(kept: &KeptObservation, look: &Observation) {
     same_tables(&new.contended, &old.contended);
     same_tables(&new.refusals, &old.refusals);
     assert_eq!(new.redis, old.redis);
-    assert_eq!((&kept.notes, &kept.rights), (&look.notes, &look.view.rights));
-    assert_eq!(kept.expected.as_ref(), Some(&look.view.expected));
+    assert_eq!((&kept.notes, &kept.rights), (&observation.notes, &observation.view.rights));
+    assert_eq!(kept.expected.as_ref(), Some(&observation.view.expected));
     let of = |names: &LockNames, key| {
         names.resolve(key, NameContext { database: Some("app"), ..NameContext::default() })
     };
     for key in [LockKey::Bigint(7), LockKey::Pair(-1, 3), LockKey::Bigint(8)] {
-        assert_eq!(of(&kept.lock_names, key), of(&look.view.lock_names, key));
+        assert_eq!(of(&kept.lock_names, key), of(&observation.view.lock_names, key));
     }
-    let (new, old) = (&kept.past, &look.past);
+    let (new, old) = (&kept.past, &observation.past);
     assert_eq!(new.series, old.series);
     assert_eq!(new.held.since, old.held.since);
     assert_eq!(new.held.holders, old.held.holders);
@@ -602,25 +606,26 @@ fn same(kept: &KeptObservation, look: &Observation) {
     assert_eq!((&new.adapters.free, new.adapters.epoch), (&old.adapters.free, old.adapters.epoch));
     assert_eq!(new.new_roots.since, old.new_roots.since);
     assert_eq!(format!("{:?}", new.deadlocks), format!("{:?}", old.deadlocks));
-    let known = look.view.snapshot.as_ref().unwrap().locks.is_known();
+    let known = observation.view.snapshot.as_ref().unwrap().locks.is_known();
     assert_eq!(new.graph_from, old.graph_from.clone().filter(|_| !known));
 }
 
-fn round_trip(looks: &[Observation]) -> Vec<Frame> {
+fn round_trip(observations: &[Observation]) -> Vec<Frame> {
     let mut encoder = Encoder::with_events();
-    let frames: Vec<Frame> = looks.iter().map(|look| encoder.encode(look).unwrap()).collect();
+    let frames: Vec<Frame> =
+        observations.iter().map(|observation| encoder.encode(observation).unwrap()).collect();
     let mut group = SnapshotGroup::default();
     let mut first = 0;
-    for (at, (frame, look)) in frames.iter().zip(looks).enumerate() {
+    for (at, (frame, observation)) in frames.iter().zip(observations).enumerate() {
         if frame.is_key {
             (group, first) = (SnapshotGroup::default(), at);
         }
         group.open(&frame.bytes).unwrap();
         let kept = group.snapshot(at - first).unwrap();
-        same(&kept, look);
+        same(&kept, observation);
         // Only the last of the events before the group are kept.
         let end = |events: &Events| events.iter().rev().take(5).cloned().collect::<Vec<Event>>();
-        assert_eq!(end(&kept.events), end(&look.view.events));
+        assert_eq!(end(&kept.events), end(&observation.view.events));
     }
     frames
 }
@@ -629,24 +634,24 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_was_seen_is_read_again_as_it_was(seed in any::<u64>()) {
+    fn every_observation_survives_a_round_trip(seed in any::<u64>()) {
         let mut dice = Dice(seed);
-        let mut looks: Vec<Observation> = Vec::new();
+        let mut observations: Vec<Observation> = Vec::new();
         for _ in 0..4 {
-            let look = dice.look(looks.last());
-            looks.push(look);
+            let observation = dice.observation(observations.last());
+            observations.push(observation);
         }
-        round_trip(&looks);
+        round_trip(&observations);
     }
 
     #[test]
-    fn what_is_damaged_is_refused_or_read_and_never_panics(
+    fn damaged_data_is_rejected_or_read_without_a_panic(
         seed in any::<u64>(), at in any::<prop::sample::Index>(), with in any::<u8>(), cut in any::<prop::sample::Index>(),
     ) {
         let mut dice = Dice(seed);
         let mut encoder = Encoder::with_events();
-        let first = dice.look(None);
-        let second = dice.look(Some(&first));
+        let first = dice.observation(None);
+        let second = dice.observation(Some(&first));
         let frames = [encoder.encode(&first).unwrap(), encoder.encode(&second).unwrap()];
         let mut group = SnapshotGroup::default();
         for frame in frames {
@@ -664,7 +669,7 @@ proptest! {
 
     /// A checksum excludes accidental damage, but a file can be crafted.
     #[test]
-    fn what_is_made_up_is_refused_or_read_and_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn crafted_data_is_rejected_or_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         let mut group = SnapshotGroup::default();
         let mut packed = Vec::with_capacity(1000);
         zstd_safe::compress(&mut packed, &bytes, 1).unwrap();
@@ -676,8 +681,8 @@ proptest! {
 }
 
 #[test]
-fn real_looks_are_read_again_in_groups() {
-    let looks: Vec<Observation> = (0..150)
+fn real_snapshots_are_read_back_in_groups() {
+    let observations: Vec<Observation> = (0..150)
         .map(|second| {
             let now = f64::from(second);
             let scene = if second % 40 < 20 { sample::incident(now) } else { sample::jobs(now) };
@@ -685,7 +690,7 @@ fn real_looks_are_read_again_in_groups() {
             Observation { view: Arc::new(view), past: Arc::default(), notes: Arc::default() }
         })
         .collect();
-    let frames = round_trip(&looks);
+    let frames = round_trip(&observations);
     let keys: Vec<usize> =
         frames.iter().enumerate().filter(|(_, frame)| frame.is_key).map(|(at, _)| at).collect();
     assert_eq!(keys, [0, 64, 128]);
@@ -696,13 +701,14 @@ fn real_looks_are_read_again_in_groups() {
 /// With few changes, the first snapshot is most of the group, so a long group continues; with many changes, it ends as
 /// early as others.
 #[test]
-fn a_long_group_ends_when_its_other_looks_are_larger_than_its_first() {
+fn a_long_group_ends_once_its_changes_outgrow_its_first_snapshot() {
     let keys = |encoder: Encoder, scene: fn(f64) -> sample::Builder| {
         let mut encoder = encoder;
         let is_key = |second: u32| {
             let view = sample::view(scene(f64::from(second)).snapshot(), u64::from(second));
-            let look = Observation { view: Arc::new(view), past: Arc::default(), notes: Arc::default() };
-            encoder.encode(&look).unwrap().is_key
+            let observation =
+                Observation { view: Arc::new(view), past: Arc::default(), notes: Arc::default() };
+            encoder.encode(&observation).unwrap().is_key
         };
         let mut is_key = is_key;
         (0..600).filter(|second| is_key(*second)).collect::<Vec<u32>>()
@@ -723,19 +729,19 @@ fn a_long_group_ends_when_its_other_looks_are_larger_than_its_first() {
 }
 
 #[test]
-fn a_look_needs_those_before_it_in_its_group() {
+fn a_snapshot_needs_the_earlier_ones_of_its_group() {
     let mut encoder = Encoder::default();
-    let look = |now: f64| Observation {
+    let observation = |now: f64| Observation {
         view: Arc::new(sample::incident(now).view()),
         past: Arc::default(),
         notes: Arc::default(),
     };
-    let frames = [encoder.encode(&look(0.0)).unwrap(), encoder.encode(&look(1.0)).unwrap()];
+    let frames = [encoder.encode(&observation(0.0)).unwrap(), encoder.encode(&observation(1.0)).unwrap()];
     let mut group = SnapshotGroup::default();
     let opened = group.open(&frames[1].bytes);
     assert!(opened.is_err() || group.snapshot(0).is_err(), "{opened:?}");
     encoder.begin_group();
-    assert!(encoder.encode(&look(2.0)).unwrap().is_key);
+    assert!(encoder.encode(&observation(2.0)).unwrap().is_key);
 }
 
 /// A crafted file can have anything in texts that are shown unchanged.
@@ -753,9 +759,9 @@ fn text_of_a_file_is_fit_for_a_screen() {
     let body = EventBody::new(dice.time(), EventKind::LinkLost, Severity::Warning, "x");
     events.extend(dice.time(), [EventBody { who: Text::clone(&evil), more: Text::clone(&evil), ..body }]);
     let view = View { events: Arc::new(events), ..sample::Builder::default().view() };
-    let look = Observation { view: Arc::new(view), past: Arc::new(past), notes: [evil].into() };
+    let observation = Observation { view: Arc::new(view), past: Arc::new(past), notes: [evil].into() };
     let mut group = SnapshotGroup::default();
-    group.open(&Encoder::with_events().encode(&look).unwrap().bytes).unwrap();
+    group.open(&Encoder::with_events().encode(&observation).unwrap().bytes).unwrap();
     let kept = group.snapshot(0).unwrap();
     let event = kept.events.iter().next().unwrap().text();
     for text in [event.as_str(), &kept.past.deadlocks.cycles[0].texts[0], &kept.notes[0]] {

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_comes_alone_or_with_the_first_row() {
+    fn the_header_is_read_alone_or_with_the_first_row() {
         let end = (-1i16).to_be_bytes().to_vec();
         let rows = [row(&[Some(b"a"), None]), row(&[None, Some(b"b")])];
         let expected = Ok(vec![Some(b"a".to_vec()), None]);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_copy_is_refused() {
+    fn data_that_is_not_a_copy_stream_is_rejected() {
         assert_eq!(read(&[b"SELECT".to_vec()], 1), Err(DecodeError::NotCopy));
         assert_eq!(
             read(&[[head(), row(&[None])].concat()], 2),
@@ -317,7 +317,7 @@ mod rows_tests {
     }
 
     #[test]
-    fn what_is_no_record_is_refused() {
+    fn an_invalid_record_is_rejected() {
         for bad in ["0", "zz", "00000001", "0000000100000017", "000000010000001700000009", "ffffffff"] {
             assert_eq!(RowBuffer::new().record(bad), Err(DecodeError::Short), "{bad}");
         }

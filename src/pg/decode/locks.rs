@@ -346,7 +346,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_that_share_one_are_told_apart() {
+    fn values_that_share_a_column_are_distinguished() {
         let virtualxid = Some(VirtualTransaction { proc_number: 3, local_xid: 17 });
         for (text, expected) in [
             ("3/17", Rare { virtualxid, ..Rare::default() }),
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reader_itself_is_seen_only_where_somebody_may_wait_for_it() {
+    fn the_reader_transaction_is_shown_only_if_a_session_waits_for_it() {
         let of = |rows: &[Vec<u8>], before: &KnownLocks| {
             let rows = [rows, &[end("0", "", "1")]].concat();
             let known = read(&rows, before, "0").unwrap();
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_reader_reads_itself_is_seen_only_where_somebody_waits_for_it() {
+    fn relation_locks_of_the_reader_are_shown_only_if_a_session_waits() {
         let (reads, other) = (relation(7, "AccessShareLock", false), relation(8, "AccessShareLock", false));
         let known = |rows: &[Vec<u8>]| {
             read(&[rows, &[end("0", "", "1")]].concat(), &KnownLocks::default(), "0").unwrap()
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_quiet_session_held_stays() {
+    fn locks_of_an_unchanged_session_are_kept() {
         let rows = [
             row("4/2", 8, false),
             row("5/1", 9, false),
@@ -478,7 +478,7 @@ mod tests {
         ];
         let first = read(&rows, &KnownLocks::default(), "0").unwrap();
         assert_eq!((pids(&first), &*first.since), (vec![8, 9, 8, 9, 10], "1"));
-        // Session 8 is in a transaction. Session 9 is not: what it held of one was temporary. Session 10 has ended.
+        // Session 8 is in a transaction. Session 9 is not: its locks of one were temporary. Session 10 has ended.
         let second = read(&[row("6/1", 11, true), end("1", "8,-9", "2")], &first, "1").unwrap();
         assert_eq!((pids(&second), &*second.since), (vec![8, 8, 9, 11], "2"));
         let third = read(&[row("6/1", 11, true), end("2", "-9,8", "3")], &second, "2").unwrap();
@@ -501,11 +501,11 @@ mod rows_tests {
     use super::*;
 
     #[test]
-    fn the_rows_are_those_that_stay_and_those_that_came() {
+    fn kept_and_new_rows_are_merged() {
         let before = Arc::new(vec![1, 2, 3]);
-        for came in [&[][..], &[1], &[1, 2, 3], &[1, 2, 3, 4], &[1, 3], &[0, 1, 2, 3], &[3, 2, 1]] {
-            assert_eq!(*merge(&before, |_| false, came.to_vec()), came);
-            assert_eq!(*merge(&Arc::default(), |_| true, came.to_vec()), came);
+        for arrived in [&[][..], &[1], &[1, 2, 3], &[1, 2, 3, 4], &[1, 3], &[0, 1, 2, 3], &[3, 2, 1]] {
+            assert_eq!(*merge(&before, |_| false, arrived.to_vec()), arrived);
+            assert_eq!(*merge(&Arc::default(), |_| true, arrived.to_vec()), arrived);
         }
         assert_eq!(*merge(&before, |row| *row == 2, vec![3, 4]), [2, 3, 4]);
         assert_eq!(*merge(&before, |_| true, vec![4]), [1, 2, 3, 4]);

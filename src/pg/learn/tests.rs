@@ -98,7 +98,7 @@ fn long_names_are_cut_between_characters_and_any_bytes_are_text() {
 }
 
 #[test]
-fn one_row_too_many_is_left_out_and_said() {
+fn a_row_beyond_the_limit_is_left_out_and_reported() {
     let name = hex(b"x");
     let rows = |number: usize| (0..number).map(|key| row(&[Some(&key.to_string()), Some(&name)])).collect();
     let all = answer(Shape::Bigint, rows(ROWS)).unwrap();

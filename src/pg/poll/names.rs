@@ -345,19 +345,19 @@ mod tests {
     }
 
     #[test]
-    fn relations_that_nobody_uses_are_let_go() {
+    fn unused_relations_are_forgotten() {
         let mut cache = cache();
         let before = cache.names();
         cache.forget(&Used { relations: Some([1, 2, 3, 9].into_iter().collect()), ..Used::default() });
         cache.forget(&Used::default());
-        assert!(Arc::ptr_eq(&before, &cache.names()), "all are in use, or it is not known what is");
+        assert!(Arc::ptr_eq(&before, &cache.names()), "all are in use, or the used ones are not known");
         cache.forget(&Used { relations: Some([2, 9].into_iter().collect()), ..Used::default() });
         assert_eq!(cache.names().relations.keys().collect::<Vec<_>>(), [&(5, 2)]);
-        assert_eq!(before.relations.len(), 3, "who has them keeps them");
+        assert_eq!(before.relations.len(), 3, "an existing reference keeps them");
     }
 
     #[test]
-    fn what_is_no_news_makes_no_copy() {
+    fn unchanged_names_make_no_copy() {
         let mut cache = cache();
         let before = cache.names();
         let same = || FoundNames { relations: vec![((5, 1), "t1".into())], ..FoundNames::default() };

@@ -48,7 +48,7 @@ fn csv(
 const TIME: &str = "2025-11-23 13:31:00.500 CET";
 
 #[test]
-fn times_are_by_the_zone_that_the_sessions_start_tells() {
+fn the_time_zone_is_derived_from_the_session_start() {
     let (read, all) = entries(csv(TIME, 4410, ("00000", "x", "", "", "")).as_bytes());
     assert_eq!(read, Ok((Format::Csv, Passed::default())));
     assert_eq!(all[0].at.to_rfc3339(), "2025-11-23T12:31:00.500+00:00");
@@ -74,7 +74,7 @@ fn times_are_by_the_zone_that_the_sessions_start_tells() {
 }
 
 #[test]
-fn what_stands_between_quotes_is_no_record() {
+fn a_record_inside_a_quoted_value_is_not_read() {
     let forged = csv(TIME, 1, ("40P01", "deadlock detected", "", "", ""));
     let statement = format!("SELECT 'x\n{forged}{}'", "\"".repeat(3));
     let text = csv(TIME, 4410, ("57014", "canceling statement due to user request", "", "", &statement));
@@ -89,7 +89,7 @@ fn what_stands_between_quotes_is_no_record() {
 }
 
 #[test]
-fn what_is_torn_costs_only_what_is_torn() {
+fn reading_continues_after_a_torn_record() {
     let (one, two) =
         (csv(TIME, 1, ("00000", "x", "", "", "SELECT 1")), csv(TIME, 2, ("00000", "y", "", "", "SELECT 2")));
     // The machine crashed in the middle of a value.
@@ -97,7 +97,7 @@ fn what_is_torn_costs_only_what_is_torn() {
     let (read, all) = entries(format!("{torn}\n{one}{two}{two}").as_bytes());
     assert!(read.unwrap().1.damaged <= 2);
     assert!(all.iter().filter(|entry| entry.pid == 2).count() >= 1, "{all:?}");
-    // The last record is still in writing.
+    // The last record is still being written.
     let (read, all) = entries(format!("{one}{torn}").as_bytes());
     assert_eq!((read, all.len()), (Ok((Format::Csv, Passed::default())), 1));
     let json = "{\"timestamp\":\"2026-06-01 14:00:00.000 UTC\",\"pid\":7,\"message\":\"x\"}\n";
@@ -106,7 +106,7 @@ fn what_is_torn_costs_only_what_is_torn() {
 }
 
 #[test]
-fn what_is_no_log_is_told() {
+fn a_file_that_is_not_a_log_is_rejected() {
     for text in [
         "",
         "2025-11-23 13:31:00.500 CET [4410] LOG:  process 4410 still waiting\n",
@@ -197,7 +197,7 @@ fn a_lock_timeout_and_nowait_differ_in_every_language() {
 
 /// `jsonlog` leaves out empty values and `00000`.
 #[test]
-fn a_line_of_json_has_what_a_record_has() {
+fn a_json_line_is_read_like_a_csv_record() {
     let line = "{\"timestamp\":\"2025-11-23 13:31:00.500 CET\",\"user\":\"app\",\"dbname\":\"shop\",\"pid\":4410,\
         \"session_id\":\"6922fe60.113a\",\"line_num\":3,\"ps\":\"SELECT waiting\",\"session_start\":\"2025-11-23 13:30:24 CET\",\
         \"error_severity\":\"LOG\",\"message\":\"process 4410 still waiting for ShareLock on transaction 771 after 1000.123 ms\",\
@@ -212,20 +212,20 @@ fn a_line_of_json_has_what_a_record_has() {
 
 /// `RAISE LOG` writes any text with any code.
 #[test]
-fn what_a_function_says_is_not_the_servers_word() {
+fn messages_raised_by_a_function_are_ignored() {
     let still = "process 4410 still waiting for ShareLock on transaction 771 after 1000.123 ms";
     let raised = "PL/pgSQL function inline_code_block line 1 at RAISE\nSQL statement \"x\"";
     assert_eq!(parse(&entry("00000", still, "", raised)), None);
     assert_eq!(parse(&entry("40P01", "deadlock detected", "Process 1 waits", raised)), None);
     assert_eq!(parse(&entry("57014", "x", "", "PL/Perl function \"f\"")), None);
     let newline = "PL/pgSQL function pg_temp_3.\"a\nb\"() line 1 at RAISE";
-    assert_eq!(parse(&entry("00000", still, "", newline)), None, "a name may have the end of a line in it");
+    assert_eq!(parse(&entry("00000", still, "", newline)), None, "a name can contain a newline");
     let within = "SQL statement \"UPDATE t SET a = 1\"\nPL/pgSQL function f() line 3 at SQL statement";
     assert!(parse(&entry("00000", still, "", within)).is_some());
 }
 
 #[test]
-fn deadlocks_have_their_parties_and_whose_statement_is_whose() {
+fn a_deadlock_has_its_parties_and_their_statements() {
     let waits = "Process 4410 waits for ShareLock on transaction 772; blocked by process 4312.\n\
                  Process 4312 waits for ShareLock on transaction 771; blocked by process 4410.";
     let detail = format!("{waits}\nProcess 4410: UPDATE t\n SET a = 1\nProcess 4312: UPDATE t SET a = 2");

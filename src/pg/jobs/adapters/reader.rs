@@ -355,7 +355,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_dear_rests_in_proportion_and_what_nobody_sees_for_longer() {
+    fn slow_parts_pause_in_proportion_and_hidden_parts_pause_longer() {
         let ms = Duration::from_millis;
         for (part, took, timeouts, shown, hidden) in [
             (Part::Running, 2, 0, 2, 5),

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_config_names_comes_in_place_of_what_is_on_the_search_path() {
+    fn a_configured_table_replaces_the_one_on_the_search_path() {
         let tables = [
             table(1, "public", "scheduled_tasks", true),
             Table { given: vec![1], ..table(2, "jobs", "things", false) },
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_quoted_and_what_is_absent_is_null() {
+    fn names_are_quoted_and_absent_columns_are_null() {
         let odd = Table { schema: "a\"b".to_owned(), ..table(1, "", "scheduled_tasks", true) };
         let Ok(TableReading::Statement(text, _)) = statement::<Schedule>(&odd, None, Scope::Own) else {
             panic!("its owner is trusted")

@@ -394,7 +394,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_what_the_servers_casts_make_of_them() {
+    fn values_are_converted_as_the_server_casts_them() {
         let offsets = Offsets::new(3600);
         let bytes = |number: i64| number.to_be_bytes().to_vec();
         let float = |number: f64| number.to_be_bytes().to_vec();

@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_is_what_the_query_tells() {
+    fn an_index_is_parsed_from_the_query_result() {
         let unique = index(r#"{"is_unique":true,"is_partial":false,"only":null,"columns":["id",null]}"#);
         let columns = vec![Some("id".into()), None];
         assert_eq!(unique, Index { is_unique: true, rows: IndexedRows::All, columns });
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_columns_name_is_its_own_whatever_is_in_it() {
+    fn a_column_name_with_a_newline_is_not_another_column() {
         let json = r#"{"oid":1,"schema":"s","name":"t","path":1,"given":[],"refused":null,"is_partitioned":false,
             "stranger":null,"zone":0,"indexes":[],
             "columns":[{"name":"id int\nid","type":23,"generated":""},{"name":"id","type":99999,"generated":""}]}"#;
