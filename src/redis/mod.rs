@@ -216,7 +216,7 @@ mod without {
         use crate::redis::parse_list;
 
         #[test]
-        fn a_url_is_refused_with_what_is_missing() {
+        fn a_url_is_rejected_without_the_redis_feature() {
             let error = parse_list("redis://localhost").unwrap_err().to_string();
             assert!(error.contains("--features redis"), "{error}");
         }

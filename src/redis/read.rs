@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn time_left_is_milliseconds_or_never_or_the_key_is_gone() {
+    fn expiry_is_a_duration_never_or_none_for_a_missing_key() {
         assert_eq!(expiry(&Reply::Number(1500)), Some(Expiry::After(Duration::from_millis(1500))));
         assert_eq!(expiry(&Reply::Number(-1)), Some(Expiry::Never));
         for gone in
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_is_a_lock_when_it_looks_like_redissons() {
+    fn a_hash_with_the_form_of_redisson_is_a_lock() {
         let LockValue::Redisson { holders, mode } = hash(&content(&["u:2", "1", "u:1", "3"])).unwrap() else {
             panic!("no lock")
         };

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_process_counts_where_it_is_a_shell() {
+    fn process_1_provides_job_control_only_if_it_is_a_shell() {
         let container = [(1, 0, 1, 1), (7, 1, 7, 1)];
         assert!(looked_after(&container, true));
         assert!(!looked_after(&container, false));

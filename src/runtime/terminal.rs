@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_keep_what_they_are() {
+    fn key_presses_are_converted_and_other_events_ignored() {
         let converted = |code, modifiers| key(KeyEvent::new(code, modifiers)).map(|key| key.to_string());
         assert_eq!(converted(KeyCode::Char('K'), KeyModifiers::SHIFT).as_deref(), Some("K"));
         assert_eq!(converted(KeyCode::Char('c'), KeyModifiers::CONTROL).as_deref(), Some("Ctrl-C"));

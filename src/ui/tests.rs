@@ -233,7 +233,7 @@ fn a_quiet_server_is_a_quiet_screen() {
 }
 
 #[test]
-fn a_quiet_server_says_what_comes_next() {
+fn a_quiet_server_shows_the_next_tasks() {
     for (width, height) in SIZES {
         let mut builder = sample::jobs(0.0);
         builder.executions.clear();
@@ -263,7 +263,7 @@ fn a_lost_connection_is_seen_at_once() {
 }
 
 #[test]
-fn the_reason_of_a_lost_connection_and_the_next_attempt_are_told() {
+fn the_reason_of_a_lost_connection_and_the_next_attempt_are_shown() {
     let reason = "connection to server at \"db.internal.example.com\" (10.0.3.17), port 5432 failed: FATAL: \
                   remaining connection slots are reserved for roles with the SUPERUSER attribute";
     for (width, height, whole) in [(60, 15, false), (80, 24, true), (120, 35, true), (200, 60, true)] {
@@ -308,7 +308,7 @@ fn ascii_is_ascii() {
 }
 
 #[test]
-fn no_size_panics_and_below_the_smallest_it_says_so() {
+fn no_size_panics_and_a_too_small_one_shows_the_minimum() {
     // Nothing, one line or column, the smallest and one less, and the largest.
     const SIZES: [(u16, u16); 16] = [
         (0, 0),
@@ -394,7 +394,7 @@ fn a_narrow_column_has_the_application() {
 }
 
 #[test]
-fn the_database_is_a_column_where_there_are_several() {
+fn the_database_column_appears_if_there_are_several() {
     let heads = |builder: sample::Builder, keys: &str| {
         let text = Stage::new(200, 60).view(builder.view()).keys(keys).text();
         let head = text.lines().find(|line| line.contains("PID")).unwrap().to_owned();
@@ -453,7 +453,7 @@ fn place_of(stage: &mut Stage, text: &str) -> (u16, u16) {
 }
 
 #[test]
-fn what_can_be_clicked_is_where_it_is_seen() {
+fn clickable_areas_match_the_drawn_text() {
     use crate::app::keymap::Action;
     use crate::app::message::Spot;
     use crate::app::panes::Pane;
@@ -519,7 +519,7 @@ fn read_only_is_seen() {
 }
 
 #[test]
-fn the_role_is_told_what_it_lacks() {
+fn the_missing_grants_of_the_role_are_shown() {
     let rights = crate::model::plan::Rights {
         role: "ops".into(),
         version_num: 170_002,

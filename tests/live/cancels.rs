@@ -16,7 +16,7 @@ use crate::frozen::waiting;
 use crate::support::{database, open, wait_until};
 
 #[tokio::test]
-async fn what_a_cancelled_query_releases_is_no_promise() {
+async fn a_plan_to_cancel_does_not_promise_that_locks_are_released() {
     for version in super::versions() {
         let server = super::server(version).await;
         // The transaction block is left in its failed state by a client that does nothing about it.

@@ -71,7 +71,7 @@ fn waits(view: &View, waiter: i32, blocker: i32) -> bool {
 }
 
 #[tokio::test]
-async fn a_table_that_nobody_else_may_touch() {
+async fn waiters_on_locked_tables_have_their_blocker_and_table_name() {
     for version in super::versions() {
         let server = super::server(version).await;
         let info = database(&server).await;
@@ -170,7 +170,7 @@ async fn the_catalog_of_all_tables_after_each_change() {
 /// Where the server has forgotten what it knew, it can run no statement for as long as the catalog is held: what is
 /// shown is old then, and says so and why.
 #[tokio::test]
-async fn where_the_server_cannot_answer_the_old_is_shown_as_old() {
+async fn old_rows_stay_with_their_time_and_error_if_catalogs_are_locked() {
     for version in super::versions() {
         let server = super::server(version).await;
         let info = database(&server).await;

@@ -95,7 +95,7 @@ fn root_of<'a>(document: &'a document::Document, root: &Blocker, name: &str) -> 
 
 /// Whoever it is that goes, root or not: the right ones are named, and no others.
 #[tokio::test]
-async fn whoever_goes_frees_those_that_the_graph_names() {
+async fn ending_any_session_frees_exactly_those_that_the_graph_names() {
     for version in super::versions() {
         let server = super::server(version).await;
         let mut went_on = 0;

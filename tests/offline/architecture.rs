@@ -296,7 +296,7 @@ fn a_crate_on_the_wrong_floor_is_found() {
 }
 
 #[test]
-fn what_is_allowed_is_not_found() {
+fn allowed_imports_are_not_reported() {
     for (path, source) in [
         ("lib.rs", "pub mod ui; pub use ui::theme;"),
         ("main.rs", "use locktop::{cli, text}; use color_eyre::Result;"),

@@ -222,7 +222,7 @@ fn dotted_keys() {
 }
 
 #[test]
-fn the_file_is_where_it_is_looked_for() {
+fn the_config_file_is_found_by_xdg_env_variable_or_flag() {
     let directory = tempfile::tempdir().unwrap();
     let xdg = directory.path().display().to_string();
     let env = |name: &str| (name == "XDG_CONFIG_HOME").then(|| xdg.clone());

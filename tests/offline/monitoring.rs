@@ -59,7 +59,7 @@ fn icinga_has_every_option_of_a_check_and_no_other() {
 }
 
 #[test]
-fn other_files_name_only_options_and_checks_that_there_are() {
+fn monitoring_files_name_only_existing_options_and_checks() {
     let services = contrib("icinga2/services.conf");
     let agent = contrib("zabbix/userparameter_locktop.conf");
     let nagios = contrib("nagios/locktop.cfg");
@@ -127,7 +127,7 @@ fn text<'a>(yaml: &'a Yaml, key: &str) -> &'a str {
 }
 
 #[test]
-fn zabbix_gets_every_check_by_a_path_that_there_is() {
+fn zabbix_items_cover_every_check_with_valid_paths() {
     let documents = YamlLoader::load_from_str(&contrib("zabbix/locktop.yaml")).unwrap();
     let export = &documents[0]["zabbix_export"];
     assert_eq!(text(export, "version"), "6.0");

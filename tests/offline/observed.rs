@@ -77,7 +77,7 @@ fn sources() -> BTreeMap<String, String> {
 }
 
 #[test]
-fn rows_that_may_be_old_are_used_only_where_that_is_right() {
+fn last_rows_is_called_only_in_listed_places() {
     let is_printer = |name: &str| PRINTERS.iter().any(|printer| name.starts_with(printer));
     let calls: Vec<(String, usize)> = sources()
         .into_iter()
@@ -103,7 +103,7 @@ fn no_finding_and_no_check_uses_rows_that_may_be_old() {
 }
 
 #[test]
-fn what_is_not_known_becomes_no_number_and_no_list() {
+fn an_unknown_section_never_becomes_zero_or_an_empty_list() {
     let bad = [
         "=> 0",
         "=> Vec::new()",

@@ -51,7 +51,7 @@ fn shown(path: &Path) -> (String, String) {
 }
 
 #[test]
-fn what_recordings_show_is_as_it_was() {
+fn the_output_of_recordings_has_not_changed() {
     let is_accepted = std::env::var_os("LOCKTOP_ACCEPT").is_some();
     let entries = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
     let mut recordings: Vec<PathBuf> =

@@ -99,7 +99,7 @@ const READERS: [(&str, usize); 21] = [
 ];
 
 #[test]
-fn nothing_reads_the_text_of_a_statement_but_what_is_listed() {
+fn statement_text_is_read_only_in_listed_files() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
     rust_files(&root, &mut files);

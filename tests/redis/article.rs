@@ -85,7 +85,7 @@ print(redis_client.exists('lock:a'))";
 }
 
 #[tokio::test]
-async fn an_identifier_of_the_object_s_does_not_tell_two_acquisitions_apart() {
+async fn an_identifier_per_object_does_not_distinguish_two_acquisitions() {
     let scenario = "
 lock = RedisLock(redis_client, 'lock:a', timeout=1)
 print(lock.acquire())
@@ -97,7 +97,7 @@ print(lock.release(), redis_client.exists('lock:a'))";
 }
 
 #[tokio::test]
-async fn without_a_renewal_two_hold_it_and_neither_is_told() {
+async fn without_renewal_two_clients_hold_the_lock_unnoticed() {
     let scenario = "
 one, other = RedisLock(redis_client, 'lock:a', timeout=1), RedisLock(redis_client, 'lock:a', timeout=60)
 print(one.acquire())
@@ -109,7 +109,7 @@ print(one.release())";
 }
 
 #[tokio::test]
-async fn the_printed_redlock_does_not_run_as_it_stands() {
+async fn the_printed_redlock_does_not_run_unchanged() {
     let scenario = "
 scope = {}
 exec(printed, scope)
@@ -123,7 +123,7 @@ except NameError as error:
 }
 
 #[tokio::test]
-async fn whoever_fails_to_get_the_printed_redlock_deletes_the_holder_s() {
+async fn a_failed_attempt_at_the_printed_redlock_deletes_the_holders_keys() {
     let servers = servers(5).await;
     let scenario = "
 holder, other = Redlock(clients, 'lock:a', timeout=60), Redlock(clients, 'lock:a', timeout=60)
@@ -144,7 +144,7 @@ print(sum(client.get('lock:a') == holder.identifier.encode() for client in clien
 }
 
 #[tokio::test]
-async fn the_wall_clock_lets_the_printed_redlock_hold_what_has_expired() {
+async fn the_printed_redlock_holds_expired_keys_if_the_clock_is_set_back() {
     let scenario = "
 lock = Redlock(clients, 'lock:a', timeout=1)
 # The last server answers when the others' keys have gone, and meanwhile the clock is set back.
@@ -172,7 +172,7 @@ print('expired while held')";
 }
 
 #[tokio::test]
-async fn one_renewal_that_fails_ends_all_of_them_and_the_holder_is_not_told() {
+async fn one_failed_renewal_ends_all_renewals_and_the_holder_is_not_informed() {
     let scenario = "
 calls = []
 def fail(*words):
@@ -189,7 +189,7 @@ print(len(calls), lock.stop_renewal)";
 }
 
 #[tokio::test]
-async fn a_lock_that_is_another_s_goes_on_being_renewed_in_vain() {
+async fn renewal_continues_in_vain_after_another_client_got_the_lock() {
     let scenario = "
 answers = []
 def ask(*words):
@@ -261,7 +261,7 @@ print(attempt(prevent_duplicate_submit, 7, 'flowers'))";
 }
 
 #[tokio::test]
-async fn who_finds_a_resource_occupied_releases_it() {
+async fn an_attempt_on_an_occupied_resource_releases_it() {
     let scenario = "
 resource['printer'] = 'somebody'
 print(attempt(access_resource, 'printer', 'me'), resource)";
@@ -269,7 +269,7 @@ print(attempt(access_resource, 'printer', 'me'), resource)";
 }
 
 #[tokio::test]
-async fn a_task_runs_once_on_each_node_that_comes_later() {
+async fn a_task_runs_again_on_each_later_node() {
     let scenario = "
 schedule_task(1)
 schedule_task(1)

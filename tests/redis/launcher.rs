@@ -9,7 +9,7 @@ use crate::support::{exists, is_gone, wait_for};
 use crate::{bytes, open, run, server, start};
 
 #[tokio::test]
-async fn a_server_comes_and_goes_without_a_trace() {
+async fn a_stopped_server_leaves_no_trace() {
     let server = server().await;
     let (directory, pid) = (server.directory().to_owned(), server.pid().unwrap());
     let connection = open(&server).await;
@@ -28,7 +28,7 @@ async fn dropping_it_is_enough_also_when_it_is_frozen() {
 }
 
 #[tokio::test]
-async fn it_comes_back_empty() {
+async fn a_restarted_server_is_empty() {
     let mut server = server().await;
     let first = server.pid().unwrap();
     run(&open(&server).await, "SET a b").await;
@@ -39,7 +39,7 @@ async fn it_comes_back_empty() {
 }
 
 #[tokio::test]
-async fn settings_are_handed_on_and_refusals_told() {
+async fn settings_are_passed_on_and_refusals_reported() {
     let error = RedisServer::start(&["--maxmemory-policy", "none-such"]).await.unwrap_err().to_string();
     assert!(error.starts_with("the Redis server did not start (it ended at once)"), "{error}");
     assert!(error.contains("maxmemory-policy"), "{error}");

@@ -31,7 +31,7 @@ async fn shown(server: &locktop::demo::redis::RedisServer, key: &str) -> RedisLe
 }
 
 #[tokio::test]
-async fn one_holder_at_a_time_and_the_key_goes_with_it() {
+async fn a_lock_has_one_holder_and_release_deletes_the_key() {
     let server = server().await;
     let connection = open(&server).await;
     let locks = RedisLocks::new(vec![url(&server)], options(TERM).named("worker-1")).unwrap();
@@ -52,7 +52,7 @@ async fn one_holder_at_a_time_and_the_key_goes_with_it() {
 }
 
 #[tokio::test]
-async fn who_waits_gets_it_when_it_is_released() {
+async fn a_waiter_gets_the_lock_when_it_is_released() {
     let server = server().await;
     let locks = locks(&server, TERM);
     let first = locks.try_acquire("lock:a").await.unwrap().unwrap();
@@ -126,7 +126,7 @@ async fn a_waiter_that_is_dropped_or_dead_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn a_user_who_may_neither_have_a_line_nor_publish_waits_all_the_same() {
+async fn a_user_without_rights_to_queue_and_publish_still_waits() {
     let permitted = ["--user", "default", "on", "nopass", "~lock:*", "resetchannels", "+@all"];
     let server = start(&permitted).await;
     let locks = locks(&server, TERM);
@@ -167,7 +167,7 @@ async fn a_lock_that_another_has_is_lost_and_neither_renewed_nor_deleted() {
 }
 
 #[tokio::test]
-async fn a_server_that_says_nothing_ends_the_lock_with_its_term() {
+async fn a_silent_server_ends_the_lock_with_its_term() {
     let server = server().await;
     let guard = locks(&server, Duration::from_secs(3)).try_acquire("lock:a").await.unwrap().unwrap();
     assert!(guard.is_held());
@@ -272,7 +272,7 @@ async fn a_wait_without_an_answer_leaves_nothing_either() {
 }
 
 #[tokio::test]
-async fn what_is_kept_stays_for_its_term_and_no_longer() {
+async fn a_kept_lock_stays_for_its_term_and_no_longer() {
     let server = server().await;
     let locks = locks(&server, Duration::from_secs(3));
     let guard = locks.try_acquire("lock:submit:7").await.unwrap().unwrap();
@@ -324,7 +324,7 @@ async fn work_takes_no_step_after_a_pause_longer_than_the_term() {
 }
 
 #[tokio::test]
-async fn a_server_that_has_just_started_has_no_vote_and_says_so() {
+async fn a_server_that_has_just_started_has_no_vote() {
     let server = server().await;
     let term = Duration::from_secs(3);
     let locks = RedisLocks::new(vec![url(&server)], LockOptions::term(term).timeout(TIMEOUT / 3)).unwrap();
@@ -339,7 +339,7 @@ async fn a_server_that_has_just_started_has_no_vote_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_tell_its_uptime_has_no_vote() {
+async fn a_server_that_does_not_report_its_uptime_has_no_vote() {
     let server = start(&["--user", "default", "on", "nopass", "~*", "+@all", "-info"]).await;
     let locks = RedisLocks::new(vec![url(&server)], LockOptions::term(TERM)).unwrap();
     let refusal = locks.try_acquire("lock:a").await.unwrap_err().to_string();
@@ -358,7 +358,7 @@ async fn a_connection_that_broke_long_ago_costs_nothing() {
 }
 
 #[tokio::test]
-async fn unlocking_by_force_deletes_exactly_what_was_shown() {
+async fn force_unlock_deletes_only_the_exact_lock_that_was_shown() {
     let server = server().await;
     let connection = open(&server).await;
     let servers = [url(&server)];

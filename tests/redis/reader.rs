@@ -83,7 +83,7 @@ async fn the_locks_of_one_server() {
 }
 
 #[tokio::test]
-async fn several_patterns_and_what_redis_does_not_store() {
+async fn locks_of_several_patterns_have_observed_times_per_holder() {
     let server = server().await;
     let connection = open(&server).await;
     for line in ["SET lock:a worker-1 PX 60000", "SET redlock:b worker-2 PX 60000", "SET other worker-3"] {
@@ -207,7 +207,7 @@ async fn five_servers_with_two_down_and_one_of_another_opinion() {
 }
 
 #[tokio::test]
-async fn a_lock_on_a_server_that_stands_alone_is_not_a_fifth_of_one() {
+async fn a_lock_on_a_standalone_server_is_separate_from_that_of_a_set() {
     let servers = servers(4).await;
     for (server, value) in servers.iter().zip(["one", "three", "three", "other"]) {
         let connection = open(server).await;
@@ -256,7 +256,7 @@ async fn when_no_server_answers_the_last_rows_stay_with_their_time() {
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_is_told_so_and_the_others_go_on() {
+async fn a_server_that_hangs_is_reported_and_the_others_are_still_read() {
     let servers = servers(2).await;
     run(&open(&servers[1]).await, "SET lock:a me PX 60000").await;
     let hasty = RedisOptions { timeout: Duration::from_millis(300), ..options() };
@@ -275,7 +275,7 @@ async fn a_server_that_hangs_is_told_so_and_the_others_go_on() {
 }
 
 #[tokio::test]
-async fn passwords_are_asked_for_and_never_told() {
+async fn missing_or_wrong_passwords_are_reported_and_never_shown() {
     let server = start(&["--requirepass", "s3cret"]).await;
     let with = |password: &str| RedisUrl::parse(&format!("{}?pass={password}", server.url())).unwrap();
     for (url, said) in [(url(&server), "NOAUTH"), (with("wr0ng"), "authentication failed")] {
@@ -289,7 +289,7 @@ async fn passwords_are_asked_for_and_never_told() {
 }
 
 #[tokio::test]
-async fn what_listens_and_is_no_redis_is_told_so_in_one_line() {
+async fn a_listener_other_than_redis_is_reported_in_one_line() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -305,7 +305,7 @@ async fn what_listens_and_is_no_redis_is_told_so_in_one_line() {
 }
 
 #[tokio::test]
-async fn what_accepts_and_never_answers_costs_its_timeout_and_no_more() {
+async fn a_listener_that_never_answers_costs_only_its_timeout() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = RedisUrl::parse(&format!("redis://{}", listener.local_addr().unwrap())).unwrap();
     let timeout = Duration::from_millis(200);

@@ -49,7 +49,7 @@ async fn two_of_five_may_be_down() {
 }
 
 #[tokio::test]
-async fn with_three_of_five_down_it_refuses_says_why_and_leaves_nothing() {
+async fn with_three_of_five_down_it_refuses_with_a_reason_and_leaves_no_keys() {
     let mut servers = servers(5).await;
     for server in servers.iter_mut().take(3) {
         server.kill_hard().await.unwrap();
@@ -68,7 +68,7 @@ async fn with_three_of_five_down_it_refuses_says_why_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn frozen_servers_cost_one_time_limit_and_have_what_was_sent_taken_back() {
+async fn frozen_servers_cost_one_timeout_and_late_locks_are_deleted() {
     let servers = servers(5).await;
     let options = LockOptions::term(TERM).restarts(Restarts::Trusted).timeout(Duration::from_millis(400));
     let locks = RedisLocks::new(urls(&servers), options).unwrap();

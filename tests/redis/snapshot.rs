@@ -53,7 +53,7 @@ async fn a_snapshot_has_the_locks_of_one_server_and_the_leak_as_a_finding() {
 }
 
 #[tokio::test]
-async fn servers_that_are_down_or_hang_are_told_and_delay_nothing_for_long() {
+async fn servers_that_are_down_or_hang_are_reported_with_little_delay() {
     let mut three = servers(3).await;
     for server in &three {
         run(&open(server).await, "SET lock:a me PX 60000").await;

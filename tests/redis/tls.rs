@@ -195,7 +195,7 @@ async fn a_server_that_asks_for_our_certificate_gets_it() {
 }
 
 #[tokio::test]
-async fn a_port_of_the_other_kind_is_told_as_that() {
+async fn a_tls_mismatch_of_url_and_port_is_reported() {
     let papers = Papers::new();
     let (_server, tls) = papers.server(false).await;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -227,7 +227,7 @@ async fn a_port_of_the_other_kind_is_told_as_that() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_no_tls_is_told_as_that() {
+async fn a_plain_answer_is_reported_as_no_tls() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move {
@@ -262,7 +262,7 @@ async fn files_that_cannot_be_used_are_named() {
 
 /// The program, with an authority of the machine's in place of all others.
 #[tokio::test]
-async fn the_program_trusts_whom_the_system_trusts() {
+async fn the_program_trusts_the_authorities_of_the_system() {
     let papers = Papers::new();
     let (server, port) = papers.server(false).await;
     run(&open(&server).await, "SET lock:a worker-1 PX 60000").await;

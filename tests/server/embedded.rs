@@ -288,7 +288,7 @@ async fn the_server_is_private() {
 }
 
 #[tokio::test]
-async fn a_killed_server_comes_back_on_the_same_socket() {
+async fn a_killed_server_restarts_on_the_same_socket() {
     let mut server = EmbeddedServer::start(Options::default()).await.unwrap();
     let info = conninfo(&server);
     let session = open(&info).await;
@@ -312,14 +312,14 @@ async fn a_killed_server_comes_back_on_the_same_socket() {
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_to_start_says_why() {
+async fn the_reason_of_a_failed_start_is_reported() {
     let error =
         EmbeddedServer::start(Options::default().with("no_such_setting", 1)).await.unwrap_err().to_string();
     assert!(error.contains("did not start") && error.contains("no_such_setting"), "{error}");
 }
 
 #[tokio::test]
-async fn what_cannot_be_used_is_named() {
+async fn an_unusable_folder_or_version_is_named_in_the_error() {
     let empty = tempfile::tempdir().unwrap();
     let options = Options { bin: Some(empty.path().to_owned()), ..Options::default() };
     let error = EmbeddedServer::start(options).await.unwrap_err().to_string();

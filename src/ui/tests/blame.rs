@@ -49,7 +49,7 @@ fn blame_at_three_sizes() {
 }
 
 #[test]
-fn a_key_of_the_blame_screen_says_so_elsewhere() {
+fn a_shortcut_of_the_blame_screen_is_refused_on_other_screens() {
     let text = stage(80, 24).keys("7b").text();
     assert!(text.contains("only for the Blame screen (9)"), "{text}");
 }
@@ -63,7 +63,7 @@ fn the_episodes_are_those_of_the_selected_line() {
 }
 
 #[test]
-fn what_a_server_says_does_not_reach_the_terminal() {
+fn escape_sequences_of_the_server_do_not_reach_the_terminal() {
     let text = stage(200, 60).keys("9j<enter>").text();
     assert!(!text.contains('\u{1b}') && text.contains("ALTER TABLE orders"), "{text}");
 }

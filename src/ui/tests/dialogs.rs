@@ -159,7 +159,7 @@ fn recoveries_at_three_sizes() {
 }
 
 #[test]
-fn a_question_without_a_connection_and_what_comes_of_one_at_three_sizes() {
+fn a_dialog_without_a_connection_and_action_results_at_three_sizes() {
     for (width, height) in SIZES {
         let mut stage = incident(width, height).keys("2K");
         let mut view = sample::incident(0.0).view();
@@ -192,7 +192,7 @@ fn a_question_without_a_connection_and_what_comes_of_one_at_three_sizes() {
 }
 
 #[test]
-fn a_question_is_never_larger_than_its_place_and_takes_no_answer_where_it_was_not_drawn() {
+fn a_dialog_that_does_not_fit_is_not_drawn_and_takes_no_answer() {
     for (width, height) in
         [(0, 0), (1, 1), (3, 2), (59, 24), (60, 14), (60, 15), (80, 23), (119, 30), (300, 100)]
     {

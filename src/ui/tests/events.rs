@@ -98,7 +98,7 @@ fn enter_leads_to_the_row_and_escape_back() {
 }
 
 #[test]
-fn what_is_gone_is_said_to_be_gone() {
+fn the_ended_object_of_an_event_is_shown_as_no_longer_existing() {
     let text = Stage::new(120, 35).view(story()).keys(&found("terminated 4312")).keys("<enter>").text();
     assert!(text.contains("the object of this event no longer exists"), "{text}");
     assert!(text.contains("Other events about the same") && text.contains("began to block others"), "{text}");

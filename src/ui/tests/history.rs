@@ -228,7 +228,7 @@ fn past(width: u16, height: u16) -> (World, Stage) {
 }
 
 #[test]
-fn the_past_is_told_apart_from_now() {
+fn past_screens_are_marked_as_past() {
     for (width, height) in SIZES {
         let (_, mut stage) = past(width, height);
         check("past", &mut stage);
@@ -246,7 +246,7 @@ fn the_past_is_told_apart_from_now() {
 }
 
 #[test]
-fn back_to_now_shows_the_newest_look() {
+fn esc_in_the_past_returns_to_the_newest_snapshot() {
     let (world, stage) = past(80, 24);
     let mut stage = stage.keys("<esc>");
     assert_eq!(stage.text(), shown(world.views.last().unwrap(), (80, 24), ""));

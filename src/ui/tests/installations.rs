@@ -34,7 +34,7 @@ fn other_systems_at_three_sizes() {
 }
 
 #[test]
-fn the_poll_is_told_what_the_screen_shows() {
+fn the_poll_gets_the_parts_that_the_screen_shows() {
     let mut stage = Stage::new(120, 35);
     let mut told = |message: Message| {
         let update = stage.app.update(message);
@@ -89,7 +89,7 @@ fn acting() -> View {
 }
 
 #[test]
-fn what_is_asked_before_a_job_or_a_lease_of_another_system_is_touched() {
+fn actions_on_other_systems_ask_only_if_the_config_allows_them() {
     for (width, height) in SIZES {
         for (name, keys) in [("ask_job", "4R"), ("ask_other_lease", "5jU"), ("refuse_job", "4jR")] {
             check(name, &mut Stage::new(width, height).view(acting()).keys(keys));

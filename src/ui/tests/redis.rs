@@ -55,7 +55,7 @@ fn locks_of_redlock_at_three_sizes() {
 }
 
 #[test]
-fn a_server_that_stands_alone_is_a_set_of_its_own() {
+fn a_standalone_server_is_a_set_of_its_own() {
     let servers = ["lock:printer=bert:9", FIVE[0], FIVE[1], FIVE[2], FIVE[3], "down"];
     for (width, height) in SIZES {
         for (name, keys) in [("redis_sets", "5"), ("redis_sets_overview", ""), ("redis_set", "5jj<enter>")] {

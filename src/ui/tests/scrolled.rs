@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn what_is_scrolled_out_at_the_top_is_said_and_only_where_the_keys_go() {
+fn a_scrolled_pane_shows_how_much_is_above_until_it_loses_focus() {
     let title = |keys: &str, screen: &str| {
         let text = Stage::new(120, 30).view(sample::jobs(0.0).view()).keys(keys).text();
         let line = text.lines().find(|line| line.contains(screen)).unwrap();
@@ -17,7 +17,7 @@ fn what_is_scrolled_out_at_the_top_is_said_and_only_where_the_keys_go() {
 }
 
 #[test]
-fn tab_goes_from_part_to_part_of_a_page() {
+fn tab_moves_between_the_parts_of_a_page() {
     let mut stage = incident(80, 24).keys("?");
     let top = |stage: &mut Stage| stage.text().lines().nth(3).unwrap().to_owned();
     assert_eq!(top(&mut stage), "Move");

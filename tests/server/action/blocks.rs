@@ -130,7 +130,7 @@ async fn a_leader_holds_the_locks_of_its_workers() {
 
 /// The views over the functions join catalogs, and would wait for whoever has locked them.
 #[tokio::test]
-async fn who_has_locked_the_catalogs_can_be_ended() {
+async fn a_session_that_locked_the_catalogs_can_be_terminated() {
     for version in support::versions() {
         let info = support::database(support::server_of(version).await).await;
         let look = open(&info).await.client;

@@ -105,7 +105,7 @@ async fn with_all_connections_taken_the_spare_one_serves() {
 }
 
 #[tokio::test]
-async fn where_no_spare_one_could_be_had_the_poll_serves() {
+async fn without_a_standby_connection_the_poll_connection_is_used() {
     let mut small = Small::start().await;
     let crowd = small.fill().await;
     let standby = small.standby();

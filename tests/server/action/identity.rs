@@ -52,7 +52,7 @@ impl Pair {
 }
 
 #[tokio::test]
-async fn a_root_is_ended_and_who_waited_goes_on() {
+async fn a_terminated_root_frees_its_waiter() {
     for version in support::versions() {
         let mut pair = Pair::of(version).await;
         let target = pair.target().await;
@@ -115,7 +115,7 @@ async fn another_session_or_transaction_is_left_alone() {
 }
 
 #[tokio::test]
-async fn who_blocks_nobody_any_more_is_left_alone() {
+async fn a_session_that_no_longer_blocks_is_left_alone() {
     for version in support::versions() {
         let mut pair = Pair::of(version).await;
         let target = pair.target().await;
@@ -132,7 +132,7 @@ async fn who_blocks_nobody_any_more_is_left_alone() {
 }
 
 #[tokio::test]
-async fn who_has_given_its_key_up_is_left_alone() {
+async fn a_session_that_released_its_key_is_left_alone() {
     for version in support::versions() {
         let mut pair = Pair::of(version).await;
         let idle = Session::open(&pair.info).await;
@@ -280,7 +280,7 @@ async fn another_query_or_none_is_not_cancelled() {
 
 /// What was confirmed where another server was on the screen: a process id is one on each of them.
 #[tokio::test]
-async fn what_is_for_another_server_is_not_tried() {
+async fn a_command_for_another_server_is_not_tried() {
     let mut pair = Pair::of(support::oldest()).await;
     let target = TargetKind::Session(pair.target().await);
     let other = ActionCommand { server: TargetId(1), ..command(Verb::Terminate, vec![target.clone()]) };

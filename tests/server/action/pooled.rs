@@ -8,7 +8,7 @@ use super::stage::{Hands, Session, is_there, pid, seen};
 use super::support::{self, open};
 
 #[tokio::test]
-async fn a_session_that_serves_somebody_else_by_now_is_left_alone() {
+async fn a_pooled_session_that_serves_another_client_is_left_alone() {
     let version = support::oldest();
     let server = support::server_of(version).await;
     let info = support::database(server).await;

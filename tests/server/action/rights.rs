@@ -51,7 +51,7 @@ impl Roles {
 }
 
 #[tokio::test]
-async fn a_role_without_rights_is_told_which_grant_is_missing() {
+async fn the_missing_grant_is_reported_to_a_role_without_rights() {
     for version in support::versions() {
         let roles = Roles::on(support::server_of(version).await).await;
         let (app, viewer) =

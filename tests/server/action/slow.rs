@@ -32,7 +32,7 @@ impl Drop for Stopped {
 }
 
 #[tokio::test]
-async fn a_session_that_stands_still_is_reported_as_still_there() {
+async fn a_stopped_session_is_reported_as_still_there() {
     for version in support::versions() {
         let info = support::database(support::server_of(version).await).await;
         let look = open(&info).await.client;
@@ -108,7 +108,7 @@ impl ActionRecord for Crash {
 }
 
 #[tokio::test]
-async fn when_the_server_dies_in_the_middle_the_results_say_what_is_known() {
+async fn a_server_crash_leaves_uncertain_and_not_tried_results() {
     let server = EmbeddedServer::start(Options::default()).await.unwrap();
     let info = conninfo(&server);
     let look = open(&info).await.client;
@@ -140,7 +140,7 @@ async fn when_the_server_dies_in_the_middle_the_results_say_what_is_known() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_put_on_record_is_not_asked() {
+async fn an_action_that_cannot_be_recorded_is_not_done() {
     let info = support::database(support::server().await).await;
     let look = open(&info).await.client;
     let session = Session::open(&info).await;

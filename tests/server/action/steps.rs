@@ -53,7 +53,7 @@ fn in_order(text: &str, parts: &[&str]) -> bool {
 }
 
 #[tokio::test]
-async fn each_step_reads_what_the_one_before_it_made() {
+async fn each_step_reads_the_result_of_the_step_before() {
     for version in support::versions() {
         let info = support::database(support::server_of(version).await).await;
         let client = open(&info).await.client;

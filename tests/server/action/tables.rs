@@ -316,7 +316,7 @@ async fn a_task_and_an_item_are_due_an_hour_later() {
 }
 
 #[tokio::test]
-async fn what_a_published_table_has_no_place_for_is_not_put_off() {
+async fn rows_without_a_due_timestamp_cannot_be_put_off() {
     let version = support::oldest();
     let mut place = Place::printed(version).await;
     let task = |table, at: Option<_>| RowTarget {
@@ -347,7 +347,7 @@ async fn what_a_published_table_has_no_place_for_is_not_put_off() {
 }
 
 #[tokio::test]
-async fn an_item_of_ours_is_taken_from_nobody_who_lives() {
+async fn a_queue_item_is_not_taken_from_a_live_worker() {
     for version in support::versions() {
         let mut place = Place::own(version).await;
         place.run("INSERT INTO task_queue (task_name) VALUES ('a')").await;
@@ -420,7 +420,7 @@ async fn a_published_item_is_left_alone_while_anybody_may_work_on_it() {
 }
 
 #[tokio::test]
-async fn a_published_execution_is_failed_only_while_nobody_holds_its_key() {
+async fn a_published_execution_is_failed_only_while_its_key_is_free() {
     for version in support::versions() {
         let mut place = Place::printed(version).await;
         place.run(include_str!("../tasks/recipe.sql")).await;
@@ -476,7 +476,7 @@ async fn a_published_execution_is_failed_only_while_nobody_holds_its_key() {
 
 /// What one may not do is named, with the grant that helps.
 #[tokio::test]
-async fn a_role_that_may_not_change_the_table_is_told_what_it_needs() {
+async fn the_needed_grant_is_reported_if_a_role_cannot_change_the_table() {
     let version = support::oldest();
     let place = Place::printed(version).await;
     place.run("INSERT INTO distlock VALUES (7, '1 hour', 'node1', clock_timestamp())").await;

@@ -28,7 +28,7 @@ async fn server() -> (EmbeddedServer, ConnInfo) {
 }
 
 #[tokio::test]
-async fn another_address_is_somebody_else_and_the_same_is_not() {
+async fn a_session_with_another_client_address_is_left_alone() {
     let (_server, info) = server().await;
     let session = Session::open(&info).await;
     let mut view_builder = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());

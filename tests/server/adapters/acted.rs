@@ -101,7 +101,7 @@ const GOOD_JOB_ROWS: &str = "
         VALUES ('Free', 'q', 1, now(), now(), '00000000-0000-0000-0000-0000000000a2', 0, '{}');";
 
 #[tokio::test]
-async fn a_job_of_good_job_is_given_back_once_and_only_as_it_was_seen() {
+async fn a_good_job_job_is_released_once_and_only_as_it_was_seen() {
     let mut ground = Ground::of(&format!("{GOOD_JOB}{GOOD_JOB_ROWS}"), allowed()).await;
     let owner = "SELECT locked_by_id FROM good_jobs WHERE job_class = ";
     // Nobody has it any more.
@@ -143,7 +143,7 @@ async fn a_job_of_good_job_is_given_back_once_and_only_as_it_was_seen() {
 }
 
 #[tokio::test]
-async fn a_lock_that_is_held_is_waited_for_by_nobody() {
+async fn recovery_does_not_wait_for_a_held_lock() {
     let with_lock = |adapter: &Arc<Adapter>| {
         let mut adapter = Adapter::clone(adapter);
         for action in &mut adapter.actions {
@@ -208,7 +208,7 @@ async fn a_job_of_solid_queue_is_ready_again() {
 }
 
 #[tokio::test]
-async fn what_oban_and_river_should_have_put_back_is_put_back() {
+async fn overdue_jobs_of_oban_and_river_are_returned_to_the_queue() {
     let rows = "
         INSERT INTO oban_jobs (id, state, queue, worker, attempt, max_attempts, attempted_at, attempted_by) VALUES
             (1, 'executing', 'q', 'Late', 1, 20, now() - interval '2 hours', '{node}'),
@@ -235,7 +235,7 @@ async fn what_oban_and_river_should_have_put_back_is_put_back() {
 
 /// It has a list of who works: what is missing there is given back, and not before a producer could have shown itself.
 #[tokio::test]
-async fn a_job_of_oban_in_python_is_given_back_without_waiting_for_its_rescuer() {
+async fn a_python_oban_job_is_released_without_waiting_for_its_rescuer() {
     let rows = "
         INSERT INTO oban_producers (uuid, node, queue, started_at, updated_at) VALUES ('00000000-0000-0000-0000-0000000000a1', 'a', 'q', now() - interval '1 hour', now()),
             ('00000000-0000-0000-0000-0000000000a2', 'b', 'q', now() - interval '1 hour', now() - interval '61 s');
@@ -277,7 +277,7 @@ async fn a_job_of_oban_in_python_is_given_back_without_waiting_for_its_rescuer()
 }
 
 #[tokio::test]
-async fn a_lease_is_ended_for_whom_it_was_seen_with() {
+async fn a_lease_is_ended_only_for_the_holder_it_was_seen_with() {
     let rows = "
         INSERT INTO shedlock VALUES ('reports', now() + interval '1 hour', now(), 'app-1'), ('mails', now() - interval '1 hour', now(), 'app-1');
         INSERT INTO databasechangeloglock VALUES (1, true, now() - interval '3 hours', 'pod-7 (10.0.0.7)');";

@@ -39,7 +39,7 @@ async fn checked(info: &ConnInfo, text: &str) -> (Option<i32>, String) {
 }
 
 #[tokio::test]
-async fn what_the_server_finds_wrong_is_told_with_its_place() {
+async fn mistakes_found_by_the_server_are_reported_with_their_place() {
     let info = database(TABLES).await;
     let (status, out) = checked(&info, FILE).await;
     assert_eq!(status, Some(0), "{out}");

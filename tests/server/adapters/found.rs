@@ -68,7 +68,7 @@ async fn several_schemas_are_several_installations_each_with_its_own_version() {
 
 /// Five systems in one database, two of them twice: each is told from the others.
 #[tokio::test]
-async fn many_systems_stand_beside_each_other() {
+async fn several_systems_in_one_database_are_distinguished() {
     let tables = [
         include_str!("tables/pg_boss.sql"),
         include_str!("tables/pg_boss_10.sql"),
@@ -135,7 +135,7 @@ async fn labels_of_an_enum_decide_and_prefixes_are_installations() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_says_what_would_help() {
+async fn an_unreadable_table_is_reported_with_its_remedy() {
     let roles = "CREATE ROLE adapter_monitor LOGIN IN ROLE pg_monitor; CREATE ROLE adapter_reader LOGIN; CREATE ROLE adapter_app LOGIN;
         CREATE ROLE adapter_outsider LOGIN";
     let server = support::conninfo(server().await);
@@ -189,7 +189,7 @@ async fn a_locked_table_is_left_in_peace() {
 }
 
 #[tokio::test]
-async fn the_command_tells_it_as_a_table_and_as_json() {
+async fn the_adapters_command_prints_a_table_and_json() {
     let info =
         database(&format!("{RIVER} INSERT INTO river_job (kind, state) VALUES ('a', 'running')")).await;
     let target = server().await.conninfo().replace("dbname=postgres", &format!("dbname={}", info.dbname()));

@@ -19,7 +19,7 @@ fn with(query: &str) -> String {
 const TABLE: &str = "CREATE TABLE h_jobs (id int PRIMARY KEY, a int, b text, t timestamptz); INSERT INTO h_jobs VALUES (1, 2, 'x', now());";
 
 #[tokio::test]
-async fn what_a_query_answers_with_has_to_be_as_its_part_has_it() {
+async fn a_query_must_return_the_columns_of_its_part() {
     let info = database(&format!("{TABLE} CREATE TABLE secret (id int)")).await;
     for (query, expected) in [
         (
@@ -107,7 +107,7 @@ async fn the_sessions_settings_are_its_own_again() {
 }
 
 #[tokio::test]
-async fn what_is_no_table_is_refused() {
+async fn relations_that_are_not_plain_tables_are_refused() {
     let info = database(
         "CREATE VIEW river_job AS SELECT 1 AS id, 'a'::text AS kind;
          CREATE TABLE base (id int, a int, b text); CREATE VIEW h_jobs AS SELECT * FROM base;
@@ -139,7 +139,7 @@ async fn what_is_no_table_is_refused() {
 
 /// A part may be anybody's, or somewhere else: then nothing of the whole is read.
 #[tokio::test]
-async fn parts_of_a_table_are_looked_at_too() {
+async fn partitions_of_a_table_are_checked_too() {
     const TABLES: &str = "CREATE TABLE h_jobs (id int, a int, b text) PARTITION BY LIST (a);
         CREATE TABLE h_jobs_1 PARTITION OF h_jobs FOR VALUES IN (1); CREATE INDEX ON h_jobs (id) WHERE b = 'x';
         INSERT INTO h_jobs VALUES (1, 1, 'x'); GRANT SELECT ON ALL TABLES IN SCHEMA public TO PUBLIC; ALTER SCHEMA public OWNER TO postgres";
@@ -188,7 +188,7 @@ async fn planted(ground: &Ground) {
 }
 
 #[tokio::test]
-async fn nothing_of_an_owner_who_is_not_trusted_is_planned() {
+async fn queries_on_tables_of_an_untrusted_owner_are_not_planned() {
     for version in one_version() {
         let ground = Ground::new(version).await;
         planted(&ground).await;

@@ -67,7 +67,7 @@ async fn a_queue_without_a_session_of_a_worker_is_a_finding() {
 
 /// Who does not see the statements of others does not know that there is none.
 #[tokio::test]
-async fn without_the_statements_of_others_nothing_is_told() {
+async fn presence_is_unknown_without_the_right_to_see_other_sessions() {
     let mut stage = Stage::on(server().await, &format!("{GRAPHILE}{ROWS}")).await;
     let role = "CREATE ROLE presence_reader LOGIN BYPASSRLS IN ROLE pg_read_all_data";
     run(&support::conninfo(server().await), role).await;
@@ -86,7 +86,7 @@ async fn without_the_statements_of_others_nothing_is_told() {
 
 /// Of pg-boss each instance has a name of its own: its sessions tell whether it was killed or stopped.
 #[tokio::test]
-async fn a_silent_instance_is_gone_or_still_connected() {
+async fn sessions_decide_if_a_silent_instance_has_ended() {
     let rows = "
         INSERT INTO pgboss.queue (name, active_count) VALUES ('q', 1), ('r', 1), ('s', 1);
         INSERT INTO pgboss.instance (id, host, pid, version, application_name, heartbeat_seconds, workers, started_on, heartbeat_on) VALUES

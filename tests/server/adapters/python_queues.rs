@@ -113,7 +113,7 @@ async fn apscheduler() {
 }
 
 #[tokio::test]
-async fn they_are_read_where_they_have_many_rows() {
+async fn large_tables_are_read_by_the_expected_queries() {
     let first = |parts: &[Part]| parts.iter().map(|part| (*part, Some(1))).collect::<Vec<_>>();
     let chancy = "INSERT INTO chancy_queues (name) SELECT 'q' || n FROM generate_series(1, 5) n;
         INSERT INTO chancy_jobs (queue, func, state, scheduled_at) SELECT 'q' || n % 5 + 1, 'f', CASE WHEN n < 50 THEN 'running' WHEN n < 30000 THEN 'pending' WHEN n < 31000 THEN 'failed' ELSE 'succeeded' END,

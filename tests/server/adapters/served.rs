@@ -27,7 +27,7 @@ fn pairs(one: &serde_json::Value, list: &str, keys: [&str; 2]) -> Vec<[String; 2
 }
 
 #[tokio::test]
-async fn workers_queues_leases_and_schedules_are_told() {
+async fn workers_queues_leases_and_schedules_are_shown() {
     let mut stage = Stage::on(super::server().await, &format!("{SOLID_QUEUE}{ROWS}")).await;
     stage.adapters(all()).await;
     stage.look().await;
@@ -61,7 +61,7 @@ async fn workers_queues_leases_and_schedules_are_told() {
 }
 
 #[tokio::test]
-async fn a_queue_whose_workers_are_all_gone_is_a_finding() {
+async fn a_queue_without_live_workers_is_a_finding() {
     let mut stage = Stage::on(super::server().await, &format!("{SOLID_QUEUE}{ROWS}")).await;
     stage.adapters(all()).await;
     stage.look().await;

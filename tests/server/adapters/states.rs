@@ -262,7 +262,7 @@ async fn small_leases() {
 }
 
 #[tokio::test]
-async fn what_is_locked_or_gone_says_so_and_keeps_what_was_read() {
+async fn a_locked_table_is_reported_and_its_last_rows_are_kept() {
     let row = "INSERT INTO river_job (kind, state, attempted_at) VALUES ('A', 'running', now())";
     let mut stage = stage(&format!("{RIVER}{row}")).await;
     assert_eq!(stage.look().await.adapters.rows.len(), 1);

@@ -71,7 +71,7 @@ async fn a_quartz_trigger_without_its_fired_row_is_stuck() {
 
 /// What a node has reserved that is gone counts as lost; what one has that lives is nobody's business.
 #[tokio::test]
-async fn what_a_dead_node_of_quartz_has_reserved_is_lost() {
+async fn a_job_reserved_by_a_dead_quartz_node_is_lost() {
     let rows = "
         INSERT INTO qrtz_scheduler_state VALUES ('c', 'one', ms('1 s'), 7500), ('c', 'two', ms('1 min'), 7500);
         INSERT INTO qrtz_fired_triggers (sched_name, entry_id, trigger_name, trigger_group, instance_name, fired_time, sched_time, priority, state) VALUES
@@ -85,7 +85,7 @@ async fn what_a_dead_node_of_quartz_has_reserved_is_lost() {
 }
 
 #[tokio::test]
-async fn what_waits_behind_a_lost_job_is_told_with_its_key() {
+async fn jobs_behind_a_lost_job_are_reported_with_its_key() {
     let procrastinate = "
         INSERT INTO procrastinate_workers VALUES (1, now()), (2, now() - interval '31 seconds');
         INSERT INTO procrastinate_jobs (id, queue_name, task_name, status, lock, worker_id) VALUES
@@ -134,7 +134,7 @@ async fn what_waits_behind_a_lost_job_is_told_with_its_key() {
 
 /// Its own time and that of its semaphore have to be over, and nobody may have looked for longer than they do.
 #[tokio::test]
-async fn what_an_expired_semaphore_blocks_is_told() {
+async fn a_job_blocked_by_an_expired_semaphore_is_reported() {
     let rows = |blocked: &str, semaphore: &str| {
         format!(
             "{SOLID_QUEUE}
@@ -151,7 +151,7 @@ async fn what_an_expired_semaphore_blocks_is_told() {
 }
 
 #[tokio::test]
-async fn scheduled_jobs_that_nobody_makes_due_are_told() {
+async fn scheduled_jobs_that_are_not_made_due_are_reported() {
     let solid = |ago: &str| {
         format!(
             "{SOLID_QUEUE}
@@ -177,7 +177,7 @@ async fn scheduled_jobs_that_nobody_makes_due_are_told() {
 }
 
 #[tokio::test]
-async fn schedules_that_nobody_starts_are_told() {
+async fn schedules_that_are_not_started_are_reported() {
     let rows = |next: &str, more: &str| {
         format!(
             "{PGQUEUER} INSERT INTO pgqueuer_schedules (expression, entrypoint, next_run) VALUES
@@ -204,7 +204,7 @@ async fn a_job_of_oban_without_an_attempt_left_is_stuck() {
 
 /// Who leads is named where jobs are late, and nobody does.
 #[tokio::test]
-async fn late_jobs_say_that_nobody_leads() {
+async fn late_jobs_report_a_missing_leader() {
     for (lease, begins) in [("-5 minutes", "no leader: its lease expired 5m"), ("1 minute", "recovery: ")] {
         let rows = format!(
             "INSERT INTO river_job (kind, state, attempt, attempted_at) VALUES ('Late', 'running', 1, now() - interval '2 hours');

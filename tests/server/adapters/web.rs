@@ -203,7 +203,7 @@ async fn odoo_queue_job() {
 }
 
 #[tokio::test]
-async fn they_are_read_where_they_have_many_rows() {
+async fn large_tables_are_read_by_the_expected_queries() {
     let laravel = "INSERT INTO jobs (queue, payload, attempts, reserved_at, available_at, created_at) SELECT 'q' || n % 5, '{}', 0, CASE WHEN n < 20 THEN extract(epoch FROM now()) END, extract(epoch FROM now()) - n, 0
         FROM generate_series(1, 150000) n;";
     let read =

@@ -50,7 +50,7 @@ fn recovery(stage: &Stage) -> plan::ActionPlan {
 }
 
 #[tokio::test]
-async fn who_lives_in_another_zone_seems_silent_until_that_is_said() {
+async fn a_worker_in_another_time_zone_seems_silent_until_it_is_configured() {
     let stage = looked(LIVE, None).await;
     let runs = told(stage.view()).into_iter().find(|row| row.0 == "Runs").unwrap();
     assert_eq!((runs.1, runs.2), ("lost", "heartbeat"));
@@ -70,7 +70,7 @@ async fn who_lives_in_another_zone_seems_silent_until_that_is_said() {
 }
 
 #[tokio::test]
-async fn what_is_done_compares_and_writes_times_of_their_zone() {
+async fn actions_compare_and_write_times_in_the_configured_zone() {
     let stage = looked(&format!("{LIVE}{SILENT}"), Some(ZONE)).await;
     let plan = recovery(&stage);
     let [row] = plan.rows.as_slice() else { panic!("{:?}", plan.refused) };
@@ -100,7 +100,7 @@ async fn what_is_done_compares_and_writes_times_of_their_zone() {
 }
 
 #[tokio::test]
-async fn a_zone_that_the_server_does_not_know_is_told() {
+async fn an_unknown_time_zone_is_reported() {
     let stage = looked(LIVE, Some("America/New_Yorck")).await;
     let hints = hints(&stage);
     assert!(hints.iter().any(|hint| hint.contains("New_Yorck")), "{hints:?}");

@@ -63,7 +63,7 @@ async fn a_lock_that_is_taken_is_status_75() {
 }
 
 #[tokio::test]
-async fn a_dashboard_shows_the_name_and_a_program_whose_lock_is_lost_is_terminated() {
+async fn a_snapshot_shows_the_lock_name_and_a_lost_lock_ends_the_program() {
     let (info, target, eye) = place().await;
     let script = "trap 'echo terminated; exit 3' TERM; while :; do sleep 0.01; done";
     let child = holding(&["lock", "nightly", &target, "--", "sh", "-c", script], &info).await;
@@ -135,7 +135,7 @@ async fn a_lease_gives_its_token_to_the_program() {
 }
 
 #[tokio::test]
-async fn the_program_of_a_leader_runs_once_and_again_elsewhere_when_its_leader_is_gone() {
+async fn a_leader_is_replaced_when_killed_and_leads_again_after_a_loss() {
     let (info, target, eye) = place().await;
     let lead = |script| ["lead", "nightly", &target, "--", "sh", "-c", script];
     let first = holding(&lead("exec sleep 600"), &info).await;

@@ -15,7 +15,7 @@ const END: &str =
     AND l.locktype = 'advisory' AND d.datname = current_database()";
 
 #[tokio::test]
-async fn there_is_one_leader_and_a_lost_one_runs_for_it_again() {
+async fn only_one_leads_and_a_leader_that_lost_its_lock_waits_again() {
     for version in versions() {
         let info = database(server_of(version).await).await;
         let eye = Eye::open(&info).await;

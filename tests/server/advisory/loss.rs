@@ -25,7 +25,7 @@ async fn a_dropped_guard_takes_its_backend_with_it() {
 }
 
 #[tokio::test]
-async fn a_holder_is_told_that_its_connection_is_gone() {
+async fn a_holder_is_notified_when_its_connection_ends() {
     for version in versions() {
         let info = database(server_of(version).await).await;
         let eye = Eye::open(&info).await;

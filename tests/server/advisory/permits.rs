@@ -14,7 +14,7 @@ async fn taken(locks: &Locks<ConnInfo>, wait: Wait) -> Option<Guard> {
 }
 
 #[tokio::test]
-async fn no_more_hold_a_permit_than_there_are_and_who_waits_is_served_in_order() {
+async fn permits_are_limited_and_waiters_are_served_in_order() {
     for version in versions() {
         let info = database(server_of(version).await).await;
         let eye = Eye::open(&info).await;

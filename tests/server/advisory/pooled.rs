@@ -49,7 +49,7 @@ async fn a_session_lock_behind_a_pooler_in_transaction_mode_is_a_strangers_and_i
 }
 
 #[tokio::test]
-async fn a_pooler_in_transaction_mode_that_others_use_is_told_too() {
+async fn a_transaction_mode_pooler_used_by_others_is_detected_too() {
     let (server, direct, _) = place().await;
     for more in ["", "server_round_robin = 1"] {
         let pooler = Pooler::start_with(server, "transaction", more);

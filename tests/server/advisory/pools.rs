@@ -59,7 +59,7 @@ async fn a_pool_that_sets_a_role_gets_no_lock_either() {
 }
 
 #[tokio::test]
-async fn a_pool_of_one_connection_is_told_what_the_test_needs() {
+async fn a_pool_of_one_connection_is_too_small_for_the_pooler_test() {
     let server = server().await;
     let info = database(server).await;
     pools_rules::alone(deadpool(&target(server, &info), 1), &info).await;

@@ -61,7 +61,7 @@ async fn a_session_that_waits_gets_it_and_no_time_limit_for_statements_is_in_its
 }
 
 #[tokio::test]
-async fn a_transaction_that_waited_in_vain_goes_on() {
+async fn a_transaction_continues_after_a_wait_that_timed_out() {
     for version in versions() {
         let info = database(server_of(version).await).await;
         let holder = take(&info, KEY, Mode::Exclusive).await;

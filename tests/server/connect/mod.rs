@@ -32,7 +32,7 @@ async fn ask(connection: &Connection, sql: &str) -> String {
 const IS_TLS: &str = "select ssl::text from pg_stat_ssl where pid = pg_backend_pid()";
 
 #[tokio::test]
-async fn nobody_listens() {
+async fn an_error_names_the_place_where_no_server_listens() {
     let port = free_port();
     let error = refused(&info(&format!("host=127.0.0.1 port={port}"))).await;
     assert_eq!(
@@ -112,7 +112,7 @@ async fn password_file() {
 }
 
 #[tokio::test]
-async fn what_the_server_does_not_know_or_let_in() {
+async fn an_unknown_database_or_role_and_a_refused_host_are_reported() {
     let server = Server::start(&[]).await;
     let socket = server.socket_path();
     let database = refused(&server.local("postgres").with_dbname("nowhere")).await;
@@ -135,7 +135,7 @@ async fn what_the_server_does_not_know_or_let_in() {
 }
 
 #[tokio::test]
-async fn what_was_asked_for_reaches_the_server() {
+async fn options_application_name_and_database_reach_the_server() {
     let server = Server::start(&[]).await;
     let asked = server.socket("user=postgres options='-c geqo=off' application_name=watch");
     let connection = connected(&asked).await;
@@ -150,7 +150,7 @@ async fn what_was_asked_for_reaches_the_server() {
 }
 
 #[tokio::test]
-async fn tls_with_a_certificate_that_nobody_signed() {
+async fn sslmode_is_followed_with_a_self_signed_certificate() {
     let server = Server::start(&["ssl=on"]).await;
     for (mode, encrypted) in
         [("require", "true"), ("prefer", "true"), ("disable", "false"), ("allow", "false")]

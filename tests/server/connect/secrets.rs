@@ -24,7 +24,7 @@ async fn server() -> Server {
 }
 
 #[tokio::test]
-async fn what_is_printed_and_what_goes_wrong() {
+async fn passwords_do_not_appear_in_output_or_errors() {
     let server = server().await;
     let port = server.port;
     let home = tempfile::tempdir().unwrap();
@@ -65,7 +65,7 @@ async fn what_is_printed_and_what_goes_wrong() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn what_is_on_the_screen_and_on_record() {
+async fn passwords_do_not_appear_on_the_screen_or_in_records() {
     let mut server = server().await;
     let more = format!("user=alice password={SECRET} application_name=idler");
     let idler = connected(&server.tcp(&more)).await;

@@ -164,7 +164,7 @@ async fn pid_of(look: &Client, application: &str) -> i32 {
 }
 
 #[tokio::test]
-async fn each_verb_does_what_is_said_in_every_state() {
+async fn cancel_and_terminate_have_the_predicted_effect_in_every_state() {
     for version in support::versions() {
         let options = Options { version: Some(version), ..Options::default() }
             .with("synchronous_standby_names", "lost")

@@ -268,7 +268,7 @@ async fn of_the_server(stage: &Stage<'_>) {
 }
 
 #[tokio::test]
-async fn each_verb_does_what_is_said_to_other_processes() {
+async fn cancel_and_terminate_have_the_predicted_effect_on_other_processes() {
     for version in support::versions() {
         let server = server(version).await;
         let stage = &Stage::new(&server).await;
@@ -284,7 +284,7 @@ async fn each_verb_does_what_is_said_to_other_processes() {
 }
 
 #[tokio::test]
-async fn each_verb_does_what_is_said_to_the_processes_of_a_standby() {
+async fn cancel_and_terminate_have_the_predicted_effect_on_a_standby() {
     for version in support::versions() {
         let options = Options { version: Some(version), ..Options::default() };
         let mut primary = EmbeddedServer::start(options.clone()).await.unwrap();

@@ -90,7 +90,7 @@ async fn oban(woken_after: usize) -> (usize, usize) {
 }
 
 #[tokio::test]
-async fn no_job_of_oban_is_lost_and_none_runs_twice_by_us_when_its_worker_goes_on() {
+async fn oban_recovery_loses_no_job_if_the_stopped_worker_continues() {
     for woken_after in [0, 1, 5, 12, JOBS] {
         let (given_back, had_ended) = oban(woken_after).await;
         println!("woken after {woken_after}: {given_back} given back, {had_ended} had ended");
@@ -121,7 +121,7 @@ async fn unlock(system: &mut System, before: Option<Timestamp>) -> Option<Timest
 
 /// Deployments that wait for an advisory lock in their second change.
 #[tokio::test]
-async fn the_changelog_lock_of_a_deployment_that_was_killed_and_of_one_that_goes_on() {
+async fn liquibase_lock_of_a_killed_and_of_a_running_deployment_is_ended() {
     const FILE: &str = "liquibase.sql";
     const UPDATE: &[&str] = &["--changeLogFile=liquibase.sql", "update"];
     let Some(mut system) = System::new("liquibase").await else { return };
