@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     /// Tests the last process. Each is (process, parent, group, session).
-    fn looked_after(processes: &[(i32, i32, i32, i32)], first_is_shell: bool) -> bool {
+    fn last_has_job_control(processes: &[(i32, i32, i32, i32)], first_is_shell: bool) -> bool {
         let process_of = |pid| {
             let &(_, parent, group, session) = processes.iter().find(|process| process.0 == pid)?;
             Some(Process { parent, group, session })
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn a_shell_above_is_found() {
         let above = [(1, 0, 1, 1), (5, 1, 5, 5), (10, 5, 10, 10)];
-        let with = |more: &[_]| looked_after(&[&above, more].concat(), false);
+        let with = |more: &[_]| last_has_job_control(&[&above, more].concat(), false);
         assert!(with(&[(20, 10, 20, 10)]));
         // A script in between is in the same group.
         assert!(with(&[(20, 10, 20, 10), (21, 20, 20, 10), (22, 21, 20, 10)]));
@@ -258,10 +258,10 @@ mod tests {
     #[test]
     fn process_1_provides_job_control_only_if_it_is_a_shell() {
         let container = [(1, 0, 1, 1), (7, 1, 7, 1)];
-        assert!(looked_after(&container, true));
-        assert!(!looked_after(&container, false));
-        assert!(!looked_after(&[(1, 0, 1, 1), (7, 1, 1, 1)], true));
-        assert!(!looked_after(&[(1, 0, 1, 1)], true));
+        assert!(last_has_job_control(&container, true));
+        assert!(!last_has_job_control(&container, false));
+        assert!(!last_has_job_control(&[(1, 0, 1, 1), (7, 1, 1, 1)], true));
+        assert!(!last_has_job_control(&[(1, 0, 1, 1)], true));
     }
 
     #[test]

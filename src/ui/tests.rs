@@ -379,7 +379,7 @@ fn empty_panes_keep_their_places_and_names_are_read() {
         }
         assert!(
             text.contains("0012") || text.contains("-0012"),
-            "the end of a worker's name tells which: {text}"
+            "the end of a worker's name identifies it: {text}"
         );
         check("calm_overview", &mut stage);
     }

@@ -1,4 +1,4 @@
-//! What a query that is cancelled leaves locked, and what the plan says of that before.
+//! The locks that a cancelled query keeps, and what the plan states about them before.
 
 use locktop::demo::postgres::EmbeddedServer;
 use locktop::feed::once::once;
@@ -19,13 +19,13 @@ use crate::support::{database, open, wait_until};
 async fn a_plan_to_cancel_does_not_promise_that_locks_are_released() {
     for version in super::versions() {
         let server = super::server(version).await;
-        // The transaction block is left in its failed state by a client that does nothing about it.
+        // The client leaves the transaction block in its failed state.
         let block = ["BEGIN", "LOCK TABLE t"];
         cancel(&server, &block, &["LOCK TABLE t"], 1).await;
-        // What was locked before a savepoint stays locked: nobody can see from outside that there is one.
+        // A lock acquired before a savepoint is kept: a savepoint is not visible to other sessions.
         let savepoint = ["BEGIN", "LOCK TABLE t", "SAVEPOINT s"];
         cancel(&server, &savepoint, &["LOCK TABLE t"], 0).await;
-        // A lock of the session stays, and the plan does not promise it.
+        // A session-level lock is kept, and the plan does not promise its release.
         let both = ["BEGIN", "LOCK TABLE t", "SELECT pg_advisory_lock(1)"];
         let waits = ["LOCK TABLE t", "SELECT pg_advisory_lock(1)"];
         cancel(&server, &both, &waits, 1).await;
@@ -34,8 +34,8 @@ async fn a_plan_to_cancel_does_not_promise_that_locks_are_released() {
     }
 }
 
-/// A session prepares, and then sleeps; others wait for what they ask for. None is promised to continue, since that depends on what cannot
-/// be seen; so many do when the sleep is cancelled.
+/// A session prepares, and then sleeps; others wait for the locks they request. None is promised to continue, since that depends on
+/// state that is not visible; `continues` of them do when the sleep is cancelled.
 async fn cancel(server: &EmbeddedServer, prepare: &[&str], waits: &[&str], continues: usize) {
     let name = format!("{prepare:?} on {}", server.version());
     let info = database(server).await;
@@ -60,7 +60,7 @@ async fn cancel(server: &EmbeddedServer, prepare: &[&str], waits: &[&str], conti
     })
     .await;
     let effect = plan(&info, pid).await.effect.unwrap();
-    // What may stay is not promised.
+    // No lock that may be kept is promised.
     assert_eq!(
         (effect.release.now.len(), effect.release.unsure.len()),
         (0, waits.len()),
@@ -88,9 +88,9 @@ async fn plan(info: &ConnInfo, pid: i32) -> ActionPlan {
     let limits = PollLimits { ask: 1_000, ..PollLimits::default() };
     let view = once(info, limits, Thresholds::default(), LockNames::default()).await.unwrap();
     let backend = view.snapshot.as_ref().unwrap().backend(pid).unwrap();
-    let look = PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] };
+    let context = PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] };
     let id = BackendId { pid, backend_start: backend.backend_start };
-    let plan = sessions(&look, &Ask::new(Verb::Cancel, vec![RowId::Backend(id)]));
+    let plan = sessions(&context, &Ask::new(Verb::Cancel, vec![RowId::Backend(id)]));
     assert!(plan.refused.is_empty(), "{plan:?}");
     plan
 }

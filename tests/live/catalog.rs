@@ -1,5 +1,5 @@
-//! Somebody holds what everybody needs: a user's table, which locktop never touches, or the catalog of all tables, without
-//! which no session can even begin.
+//! A session has locked a relation that all others need: a table of a user, which locktop never touches, or the catalog of all
+//! tables, without which no session can even begin.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use crate::document::{address, snapshot};
 use crate::frozen::waiting;
 use crate::support::{TIMEOUT, conninfo, database, open, pid, wait_until};
 
-/// Sends statements that are going to wait, and returns once they do.
-async fn make_wait(client: Client, statements: &'static str, looks: &Client) -> i32 {
+/// Sends statements that will wait, and returns once they do.
+async fn make_wait(client: Client, statements: &'static str, observer: &Client) -> i32 {
     let pid = pid(&client).await;
     tokio::spawn(async move { client.batch_execute(statements).await });
-    wait_until("a session to wait", async || waiting(looks).await.contains(&pid)).await;
+    wait_until("a session to wait", async || waiting(observer).await.contains(&pid)).await;
     pid
 }
 
@@ -45,7 +45,7 @@ async fn feed(info: &ConnInfo) -> watch::Receiver<Arc<View>> {
     receiver
 }
 
-/// The next views until one is as it should be; all of them are fresh.
+/// Checks that all views are fresh, until one meets the condition.
 async fn fresh_until(
     views: &mut watch::Receiver<Arc<View>>,
     what: &str,
@@ -75,15 +75,16 @@ async fn waiters_on_locked_tables_have_their_blocker_and_table_name() {
     for version in super::versions() {
         let server = super::server(version).await;
         let info = database(&server).await;
-        let (holder, looks) = (open(&info).await.client, open(&info).await.client);
+        let (holder, observer) = (open(&info).await.client, open(&info).await.client);
         holder.batch_execute("CREATE TABLE ledger (); CREATE TABLE orders ()").await.unwrap();
         let mut views = feed(&info).await;
         holder.batch_execute("BEGIN; LOCK TABLE ledger; PREPARE TRANSACTION 'close of month'").await.unwrap();
         holder.batch_execute("BEGIN; LOCK TABLE orders").await.unwrap();
-        let reader = make_wait(open(&info).await.client, "TABLE ledger", &looks).await;
-        let writer = make_wait(open(&info).await.client, "INSERT INTO orders DEFAULT VALUES", &looks).await;
+        let reader = make_wait(open(&info).await.client, "TABLE ledger", &observer).await;
+        let writer =
+            make_wait(open(&info).await.client, "INSERT INTO orders DEFAULT VALUES", &observer).await;
         let holder_pid = pid(&holder).await;
-        fresh_until(&mut views, "the running one to go on", |view| {
+        fresh_until(&mut views, "both waits to be shown", |view| {
             waits(view, reader, 0) && waits(view, writer, holder_pid)
         })
         .await;
@@ -93,11 +94,11 @@ async fn waiters_on_locked_tables_have_their_blocker_and_table_name() {
         assert_eq!((edge(reader).blocker, edge(reader).gid.as_deref()), (0, Some("close of month")));
         assert_eq!((edge(writer).blocker, &edge(writer).gid), (holder_pid, &None));
         assert_eq!((name(reader), name(writer)), (Some("ledger"), Some("orders")));
-        looks.batch_execute("ROLLBACK PREPARED 'close of month'").await.unwrap();
+        observer.batch_execute("ROLLBACK PREPARED 'close of month'").await.unwrap();
     }
 }
 
-/// What changes catalogs in ways that every session is told about.
+/// Changes of catalogs that invalidate the cache of every session.
 const CHANGES: &str =
     "CREATE SCHEMA news; CREATE ROLE newcomer; CREATE TABLE news.today (id int PRIMARY KEY);
     CREATE FUNCTION news.one() RETURNS int LANGUAGE sql AS 'SELECT 1'; CREATE TYPE news.kind AS ENUM ('a');
@@ -108,15 +109,15 @@ async fn the_catalog_of_all_tables_while_it_runs() {
     for version in super::versions() {
         let server = super::server(version).await;
         let info = database(&server).await;
-        let (locker, looks) = (open(&info).await.client, open(&info).await.client);
+        let (locker, observer) = (open(&info).await.client, open(&info).await.client);
         locker.batch_execute("CREATE TABLE known (); CREATE TABLE unknown ()").await.unwrap();
-        // These know both tables from before: nobody else can use them while the catalog is held.
+        // These sessions have both tables in their cache: no other can use them while the catalog is locked.
         let (holder, waiter) = (open(&info).await.client, open(&info).await.client);
         for client in [&holder, &waiter] {
             client.batch_execute("BEGIN; LOCK TABLE known; LOCK TABLE unknown; COMMIT").await.unwrap();
         }
         pid(&waiter).await;
-        waiting(&looks).await;
+        waiting(&observer).await;
         let mut views = feed(&info).await;
         holder.batch_execute("BEGIN; LOCK TABLE known").await.unwrap();
         let named = |view: &View, expected: &str| {
@@ -128,7 +129,7 @@ async fn the_catalog_of_all_tables_while_it_runs() {
         locker.batch_execute(CHANGES).await.unwrap();
         locker.batch_execute("BEGIN; LOCK TABLE pg_class IN ACCESS EXCLUSIVE MODE").await.unwrap();
         holder.batch_execute("LOCK TABLE unknown").await.unwrap();
-        let waiter = make_wait(waiter, "BEGIN; LOCK TABLE unknown", &looks).await;
+        let waiter = make_wait(waiter, "BEGIN; LOCK TABLE unknown", &observer).await;
         let holder_pid = pid(&holder).await;
         let first = fresh_until(&mut views, "the edge", |view| waits(view, waiter, holder_pid)).await;
         let last = fresh_until(&mut views, "more views", |view| view.id > first.id + 20).await;
@@ -167,8 +168,8 @@ async fn the_catalog_of_all_tables_after_each_change() {
     }
 }
 
-/// Where the server has forgotten what it knew, it can run no statement for as long as the catalog is held: what is
-/// shown is old then, and says so and why.
+/// If its caches were invalidated, the session can run no statement while the catalog is locked: the rows shown are old
+/// then, with their time and the reason.
 #[tokio::test]
 async fn old_rows_stay_with_their_time_and_error_if_catalogs_are_locked() {
     for version in super::versions() {
@@ -180,7 +181,7 @@ async fn old_rows_stay_with_their_time_and_error_if_catalogs_are_locked() {
         locker.batch_execute("VACUUM FULL pg_proc").await.unwrap();
         locker.batch_execute("BEGIN; LOCK TABLE pg_class IN ACCESS EXCLUSIVE MODE").await.unwrap();
         let held = session.poll(Some(&before)).await.unwrap();
-        assert!(held.taken_at > before.taken_at, "time goes on");
+        assert!(held.taken_at > before.taken_at, "the time advances");
         assert!(Arc::ptr_eq(held.locks.last_rows(), before.locks.last_rows()));
         for (taken_at, error) in [
             (held.backends.taken_at, &held.backends.error),

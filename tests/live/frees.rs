@@ -1,5 +1,5 @@
-//! "Frees" is what a live server does when somebody goes: everybody else is made to stand still, the one is ended, and
-//! those whose lock was granted then are counted. The dialog's plan says who that will be, and the executor ends the roots.
+//! "Frees" is compared with a live server when a session ends: all other sessions are stopped, one is terminated, and those
+//! that are then granted their lock are counted. The dialog's plan predicts them, and the executor terminates the roots.
 
 use std::collections::BTreeSet;
 
@@ -52,11 +52,11 @@ async fn end_the_roots(server: &EmbeddedServer, scenario: Scenario) {
         }
         let after = waiting(&client).await;
         let granted: BTreeSet<_> = before.difference(&after).collect();
-        assert_eq!(granted.len(), frees, "{name}: {root:?} let {granted:?} go on");
+        assert_eq!(granted.len(), frees, "{name}: {root:?} let {granted:?} continue");
         if let Some(planned) = planned {
             assert_eq!(granted.into_iter().copied().collect::<BTreeSet<i32>>(), planned, "{name}: {root:?}");
         }
-        assert!(after.is_subset(&before), "{name}: nobody new waits");
+        assert!(after.is_subset(&before), "{name}: no new waiter");
     }
     drop(frozen);
     // One prepared transaction is cleaned up twice: its end is what was tested.
@@ -64,7 +64,7 @@ async fn end_the_roots(server: &EmbeddedServer, scenario: Scenario) {
     scratch.remove().await.unwrap();
 }
 
-/// Ends a root as the dashboard does; whom the plan says that this frees.
+/// Terminates a root as the dashboard does; returns the sessions that the plan frees.
 async fn end_by_plan(client: &Client, info: &ConnInfo, pid: i32, name: &str) -> BTreeSet<i32> {
     let limits = PollLimits { ask: 1_000, ..PollLimits::default() };
     let view = once(info, limits, Thresholds::default(), LockNames::default()).await.unwrap();
@@ -93,33 +93,32 @@ fn root_of<'a>(document: &'a document::Document, root: &Blocker, name: &str) -> 
     found.unwrap_or_else(|| panic!("{name}: no root {root:?} in {:?}", document.roots))
 }
 
-/// Whoever it is that goes, root or not: the right ones are named, and no others.
 #[tokio::test]
 async fn ending_any_session_frees_exactly_those_that_the_graph_names() {
     for version in super::versions() {
         let server = super::server(version).await;
-        let mut went_on = 0;
+        let mut continued = 0;
         for &scenario in Scenario::ALL {
-            went_on += end_one_after_the_other(&server, scenario).await;
+            continued += end_one_after_the_other(&server, scenario).await;
         }
-        assert!(went_on > 10, "only {went_on} ever went on");
+        assert!(continued > 10, "only {continued} sessions continued");
     }
 }
 
-/// Several go, one after the other, roots and waiters: in the end those go on whom the graph named for all of them.
+/// Several end, one after the other, roots and waiters: in the end those continue that the graph named for all of them.
 #[tokio::test]
 async fn several_that_go_free_those_that_the_graph_names() {
     for version in super::versions() {
         let server = super::server(version).await;
-        let mut went_on = 0;
+        let mut continued = 0;
         for &scenario in Scenario::ALL {
-            went_on += end_several(&server, scenario).await;
+            continued += end_several(&server, scenario).await;
         }
-        assert!(went_on > 5, "only {went_on} ever went on");
+        assert!(continued > 5, "only {continued} sessions continued");
     }
 }
 
-/// How many were freed.
+/// Number of freed sessions.
 async fn end_several(server: &EmbeddedServer, scenario: Scenario) -> usize {
     let name = format!("{} on {}", scenario.as_str(), server.version());
     let info = database(server).await;
@@ -144,16 +143,16 @@ async fn end_several(server: &EmbeddedServer, scenario: Scenario) -> usize {
         before.difference(&after).copied().filter(|pid| !victims.contains(pid)).collect();
     assert_eq!(granted, freed, "{name}: the end of {victims:?}");
     drop(frozen);
-    // Where its own sessions were ended it may have nothing left to stop.
+    // If its own sessions were terminated, it may have none left to stop.
     let _ = running.stop().await;
     scratch.remove().await.unwrap();
     granted.len()
 }
 
-/// Of a crowd not all need to be tried.
+/// Largest number of waiters to terminate.
 const VICTIMS: usize = 12;
 
-/// How many were freed in all.
+/// Total number of freed sessions.
 async fn end_one_after_the_other(server: &EmbeddedServer, scenario: Scenario) -> usize {
     let name = format!("{} on {}", scenario.as_str(), server.version());
     let info = database(server).await;
@@ -164,13 +163,13 @@ async fn end_one_after_the_other(server: &EmbeddedServer, scenario: Scenario) ->
     let waiters: Vec<i32> = facts.waits.iter().map(|wait| wait.waiter).collect();
     let roots = facts.roots.iter().map(Blocker::pid).filter(|pid| *pid != 0);
     let mut frozen = Frozen::stop(waiters.iter().copied());
-    // From the middle outwards, so that there is somebody on both sides; the roots last.
+    // From the middle outwards, so that there are waiters on both sides; the roots last.
     let mut victims: Vec<i32> = waiters.clone();
     let middle = waiters.len() / 2;
     victims.rotate_left(middle);
     victims.truncate(VICTIMS);
     victims.extend(roots);
-    let mut went_on = 0;
+    let mut continued = 0;
     for victim in victims {
         let freed = freed_by(&client, &info, &[victim]).await;
         let before = waiting(&client).await;
@@ -179,15 +178,15 @@ async fn end_one_after_the_other(server: &EmbeddedServer, scenario: Scenario) ->
         let granted: BTreeSet<i32> =
             before.difference(&after).copied().filter(|pid| *pid != victim).collect();
         assert_eq!(granted, freed, "{name}: the end of {victim}");
-        went_on += granted.len();
+        continued += granted.len();
     }
     drop(frozen);
     running.stop().await.unwrap();
     scratch.remove().await.unwrap();
-    went_on
+    continued
 }
 
-/// Who would go on without `victims`, by the graph.
+/// The sessions that would continue without `victims`, by the graph.
 async fn freed_by(client: &Client, info: &ConnInfo, victims: &[i32]) -> BTreeSet<i32> {
     let limits = PollLimits { ask: 1_000, ..PollLimits::default() };
     let view = once(info, limits, Thresholds::default(), LockNames::default()).await.unwrap();

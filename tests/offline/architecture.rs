@@ -121,7 +121,7 @@ pub(super) fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// What is wrong in one file; `path` is relative to `src`.
+/// The mistakes in one file; `path` is relative to `src`.
 fn check(path: &str, source: &str) -> Vec<String> {
     let module = module_of(path);
     let Some(floor) = module.first().cloned() else { return Vec::new() };
@@ -234,7 +234,7 @@ fn walk(tokens: &[Token], index: usize, at: Vec<String>, found: &mut Vec<Import>
     if is_word(text(next)) { step(tokens, next, at, found) } else { next }
 }
 
-/// Goes on by the word at `index`; from the root it leads to a floor.
+/// Continues with the word at `index`; from the root it leads to a floor.
 fn step(tokens: &[Token], index: usize, mut at: Vec<String>, found: &mut Vec<Import>) -> usize {
     match tokens[index].text.as_str() {
         "super" => at = parent(at),
@@ -253,7 +253,7 @@ fn is_word(text: &str) -> bool {
     text.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-/// A word that a path can go on from: in `use ::tokio` the path begins after the first word.
+/// A word that a path can continue from: in `use ::tokio` the path begins after the first word.
 fn is_segment(text: &str) -> bool {
     is_word(text) && !matches!(text, "use" | "as" | "return" | "in" | "impl" | "dyn" | "mut" | "for" | "else")
 }

@@ -1,4 +1,4 @@
-//! The config file: what is understood, and how each mistake is told.
+//! The config file: what is accepted, and how each mistake is reported.
 
 use std::path::Path;
 use std::time::Duration;
@@ -228,7 +228,7 @@ fn the_config_file_is_found_by_xdg_env_variable_or_flag() {
     let env = |name: &str| (name == "XDG_CONFIG_HOME").then(|| xdg.clone());
     let location = locate(None, &env).unwrap();
     assert_eq!(location.path, directory.path().join("locktop/config.toml"));
-    assert_eq!(Config::load(&location).unwrap(), Config::default(), "nobody named it: it may be absent");
+    assert_eq!(Config::load(&location).unwrap(), Config::default(), "it was not named: it may be absent");
     std::fs::create_dir(directory.path().join("locktop")).unwrap();
     std::fs::write(&location.path, "refresh = '3s'").unwrap();
     assert_eq!(Config::load(&location).unwrap().refresh, Duration::from_secs(3));

@@ -1,5 +1,5 @@
-//! What is in `contrib` for monitoring systems is true: options are those of the command line, checks are those there are, and JSON
-//! paths lead somewhere in what `check --format zabbix` prints.
+//! The files for monitoring systems in `contrib` are correct: the options and checks exist, and the JSON paths lead to values in
+//! the output of `check --format zabbix`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,10 +9,10 @@ use locktop::cli::Cli;
 use locktop::output::check::{CheckFormat, CheckReport, JudgedMeasure, Status, names, render};
 use yaml_rust2::{Yaml, YamlLoader};
 
-/// What is asked of somebody at a terminal, or prints something and is done.
+/// Options for use at a terminal, or that print something and end the program.
 const NOT_FOR_MONITORING: [&str; 4] = ["password", "no-password", "help", "version"];
 
-/// How the dashboard looks is no matter of a check.
+/// Options of the dashboard's appearance, which no check needs.
 const OF_THE_DASHBOARD: &str = "Dashboard";
 
 fn contrib(file: &str) -> String {
@@ -87,7 +87,7 @@ fn monitoring_files_name_only_existing_options_and_checks() {
     }
 }
 
-/// What `check --format zabbix` prints where every check has something to say, and where there is no connection.
+/// The output of `check --format zabbix` if every check has a value, and without a connection.
 fn printed() -> [serde_json::Value; 2] {
     let judged = |name| JudgedMeasure {
         name,
@@ -106,7 +106,7 @@ fn printed() -> [serde_json::Value; 2] {
     [all, down].map(|report| serde_json::from_str(&render(&report, CheckFormat::Json)).unwrap())
 }
 
-/// What a path leads to: `$.name`, or the value of the check of a name.
+/// The value at a path: `$.name`, or the value of the check of a name.
 fn follow<'a>(document: &'a serde_json::Value, path: &str) -> Option<&'a serde_json::Value> {
     let of_check = path.strip_prefix("$.checks[?(@.name==\"");
     if let Some(name) = of_check.and_then(|rest| rest.strip_suffix("\")].value.first()")) {
@@ -138,7 +138,7 @@ fn zabbix_items_cover_every_check_with_valid_paths() {
 
     let (masters, dependent): (Vec<_>, Vec<_>) =
         items.iter().partition(|item| item["type"].as_str() != Some("DEPENDENT"));
-    assert_eq!(masters.len(), 1, "one look for all");
+    assert_eq!(masters.len(), 1, "one request for all");
     let mut seen = BTreeSet::new();
     for item in dependent {
         let key = text(item, "key");
@@ -156,7 +156,7 @@ fn zabbix_items_cover_every_check_with_valid_paths() {
     }
     assert_eq!(seen, names().map(str::to_owned).collect());
 
-    // Triggers are about items that there are, and every id is one of its own.
+    // Triggers name existing items, and every id is unique.
     let keys: Vec<&str> = items.iter().map(|item| text(item, "key")).collect();
     let of_template = format!("/{}/", text(template, "template"));
     for trigger in list(discovery, "trigger_prototypes") {

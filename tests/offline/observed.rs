@@ -1,7 +1,8 @@
-//! What was not read is never taken for an empty list or for 0.
+//! A section that was not read is never taken for an empty list or for 0.
 //!
-//! `Section::last_rows` gives the rows of the last success, which may be old or none at all. What prints rows with their age may call it, and
-//! what finds a row again by its identity. What concludes from the absence of a row has to ask `Section::observed`, which has three states.
+//! `Section::last_rows` gives the rows of the last success, which may be old or none at all. Code that prints rows with their age, or
+//! finds a row again by its identity, may call it. Code that concludes from the absence of a row must call `Section::observed`, which has
+//! three states.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +10,7 @@ use std::path::Path;
 
 /// A row is found again by its identity or named; without it nothing is concluded.
 const FOUND: &str = "finds a row by its identity";
-/// The state of the section is asked beside its rows, in the same function or in its caller.
+/// The state of the section is checked together with its rows, in the same function or in its caller.
 const STATED: &str = "asks whether the section is known as well";
 /// The rows of a pane, whose title has their age and the reason.
 const SHOWN: &str = "rows that are shown with the age of their section";
@@ -57,7 +58,7 @@ const ALLOWED: &[(&str, usize, &str)] = &[
     ("src/pg/poll/session.rs", 3, KEPT),
 ];
 
-/// What prints.
+/// Files that print.
 const PRINTERS: [&str; 4] = ["src/app/", "src/ui/", "src/output/", "src/recording/"];
 
 fn sources() -> BTreeMap<String, String> {

@@ -1,5 +1,5 @@
-//! What of a statement is printed where: of every shape in `tests/statements.toml`, in every channel; and that nothing prints one without
-//! asking.
+//! Which part of a statement each channel prints, for every shape in `tests/statements.toml`; and that no code prints one without
+//! `model::disclosure`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,11 +12,11 @@ use locktop::model::statement::redacted::speaks_of_secret;
 use super::architecture::rust_files;
 use crate::shapes::{CHANNELS, SECRET, shapes};
 
-/// How much of the secret may be left: of a statement that is cut within it the beginning.
+/// The part of the secret that may be left: its beginning, if the statement is cut within it.
 const PART: &str = "s3c";
 
-/// Whether any of it is left that a channel must not print.
-fn is_told(channel: Channel, statement: &str) -> bool {
+/// Whether a part of the secret is left that a channel must not print.
+fn is_leaked(channel: Channel, statement: &str) -> bool {
     let statement = QueryText::from(statement);
     let left = shown(channel, &statement);
     left.contains(PART) || format!("{statement:?}").contains(PART)
@@ -26,23 +26,23 @@ fn is_told(channel: Channel, statement: &str) -> bool {
 fn no_channel_prints_a_password() {
     let shapes = shapes();
     assert!(shapes.passwords.len() >= 40, "{}", shapes.passwords.len());
-    let mut told = Vec::new();
+    let mut leaked = Vec::new();
     for statement in &shapes.passwords {
         for channel in CHANNELS {
-            if is_told(channel, statement) {
-                told.push(format!("{channel:?}: {}", shown(channel, &statement.as_str().into())));
+            if is_leaked(channel, statement) {
+                leaked.push(format!("{channel:?}: {}", shown(channel, &statement.as_str().into())));
             }
         }
-        // Cut by the server, wherever that is: what tells that it is a password may be behind it, and is cut off then.
+        // Cut by the server at any place: the words that identify it as a password may follow it, and are cut off then.
         let Some(secret) = statement.find(SECRET) else { panic!("{statement}") };
         for (end, _) in statement.char_indices().skip_while(|(end, _)| *end <= secret + PART.len()) {
             let cut = &statement[..end];
-            if speaks_of_secret(&statement[..secret]) && is_told(Channel::Screen, cut) {
-                told.push(format!("{cut:?} is cut: {}", shown(Channel::Screen, &cut.into())));
+            if speaks_of_secret(&statement[..secret]) && is_leaked(Channel::Screen, cut) {
+                leaked.push(format!("{cut:?} is cut: {}", shown(Channel::Screen, &cut.into())));
             }
         }
     }
-    assert!(told.is_empty(), "\n{}\n", told.join("\n"));
+    assert!(leaked.is_empty(), "\n{}\n", leaked.join("\n"));
 }
 
 #[test]
@@ -50,15 +50,15 @@ fn no_channel_that_leaves_literals_out_prints_one() {
     let shapes = shapes();
     let all = shapes.all();
     assert!(all.len() >= 200, "{}", all.len());
-    let mut told = Vec::new();
+    let mut leaked = Vec::new();
     for statement in all {
         for channel in CHANNELS.into_iter().filter(|channel| channel.left() != Left::NoSecrets) {
-            if is_told(channel, statement) {
-                told.push(format!("{channel:?}: {}", shown(channel, &statement.into())));
+            if is_leaked(channel, statement) {
+                leaked.push(format!("{channel:?}: {}", shown(channel, &statement.into())));
             }
         }
     }
-    assert!(told.is_empty(), "\n{}\n", told.join("\n"));
+    assert!(leaked.is_empty(), "\n{}\n", leaked.join("\n"));
 }
 
 #[test]
@@ -117,8 +117,8 @@ fn statement_text_is_read_only_in_listed_files() {
     assert_eq!(found, listed, "a statement is printed by model::disclosure::shown, for a channel");
 }
 
-/// A field that has a statement of a session as plain text would be printed without asking: such a field is a `QueryText`. What is listed
-/// has passed `model::disclosure` before, or is no session's.
+/// A field that has a statement of a session as plain text would be printed without asking: such a field is a `QueryText`. The listed
+/// fields have passed `model::disclosure` before, or belong to no session.
 const PLAIN: [(&str, &str); 8] = [
     ("cli/args.rs", "statement: String"),
     ("model/judgement/blame/mod.rs", "statement: Text"),
@@ -161,9 +161,9 @@ fn no_other_field_has_a_statement_as_plain_text() {
     let unknown: Vec<_> =
         found.iter().filter(|(path, field)| !PLAIN.contains(&(path.as_str(), field.as_str()))).collect();
     assert!(unknown.is_empty(), "a statement of a session is a QueryText: {unknown:#?}");
-    let gone: Vec<_> = PLAIN
+    let missing: Vec<_> = PLAIN
         .iter()
         .filter(|(path, field)| !found.contains(&((*path).to_owned(), (*field).to_owned())))
         .collect();
-    assert!(gone.is_empty(), "no longer there: {gone:#?}");
+    assert!(missing.is_empty(), "no longer found: {missing:#?}");
 }

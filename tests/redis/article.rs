@@ -1,5 +1,5 @@
-//! What is wrong with the printed recipes, shown on the printed text itself: it is run by Python, as it stands, against
-//! real servers. `client.py` stands in for redis-py; everything else in `article/` is as printed.
+//! Mistakes of the printed recipes, shown on the printed text itself: Python runs it unchanged against real servers.
+//! `client.py` replaces redis-py; everything else in `article/` is as printed.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -60,10 +60,10 @@ print('not reached')";
     let row = read_once(vec![url(&server)], RedisOptions::default()).await.leases.rows[0].clone();
     assert!(row.leaks());
     assert_eq!((row.expiry, row.standing), (Expiry::Never, Standing::Held));
-    // Nobody gets it any more, however long they wait.
+    // No client gets it any more, however long it waits.
     let next = "print(RedisLock(redis_client, 'lock:a', timeout=1).acquire())";
     assert_eq!(alone(&server, SETNX, next).await, ["False"]);
-    // Ours sets both at once: there is no in between, and its lock is no leak.
+    // RedisLocks sets both at once: there is no state in between, and its lock is no leak.
     let options = LockOptions::default().restarts(Restarts::Trusted);
     let guard =
         RedisLocks::new(vec![url(&server)], options).unwrap().try_acquire("lock:b").await.unwrap().unwrap();
@@ -91,7 +91,7 @@ lock = RedisLock(redis_client, 'lock:a', timeout=1)
 print(lock.acquire())
 wait_for(lambda: not redis_client.exists('lock:a'))
 print(lock.acquire())
-# The first of the two threads comes to its end, and deletes what the second one has.
+# The first of the two threads ends, and deletes the key of the second one.
 print(lock.release(), redis_client.exists('lock:a'))";
     assert_eq!(alone(&server().await, SET_NX_EX, scenario).await, ["True", "True", "1 0"]);
 }
@@ -103,7 +103,7 @@ one, other = RedisLock(redis_client, 'lock:a', timeout=1), RedisLock(redis_clien
 print(one.acquire())
 wait_for(lambda: not redis_client.exists('lock:a'))
 print(other.acquire())
-# Only whoever releases, after all the work, can see that it was not alone.
+# Only the release, after all the work, shows that the holder was not alone.
 print(one.release())";
     assert_eq!(alone(&server().await, SET_NX_EX, scenario).await, ["True", "True", "0"]);
 }
@@ -118,8 +118,8 @@ try:
 except NameError as error:
     print(error)";
     let printed = format!("printed = {REDLOCK:?}");
-    let said = python(&servers(3).await, &printed, scenario).await;
-    assert_eq!(said, ["name 'uuid' is not defined"]);
+    let output = python(&servers(3).await, &printed, scenario).await;
+    assert_eq!(output, ["name 'uuid' is not defined"]);
 }
 
 #[tokio::test]
@@ -132,12 +132,12 @@ print(holder.acquire())
 print(other.acquire())
 print(sum(client.get('lock:a') == holder.identifier.encode() for client in clients))";
     assert_eq!(python(&servers, REDLOCK, scenario).await, ["True", "True", "0"]);
-    // The same with ours for the one who comes later.
+    // The same with RedisLocks as the second client.
     for server in &servers {
         run(&open(server).await, "SET lock:b holder PX 60000").await;
     }
-    let ours = RedisLocks::new(urls(&servers), LockOptions::default().restarts(Restarts::Trusted)).unwrap();
-    assert!(ours.try_acquire("lock:b").await.unwrap().is_none());
+    let locks = RedisLocks::new(urls(&servers), LockOptions::default().restarts(Restarts::Trusted)).unwrap();
+    assert!(locks.try_acquire("lock:b").await.unwrap().is_none());
     for server in &servers {
         assert_eq!(run(&open(server).await, "EXISTS lock:b").await, Reply::Number(1));
     }
@@ -147,7 +147,7 @@ print(sum(client.get('lock:a') == holder.identifier.encode() for client in clien
 async fn the_printed_redlock_holds_expired_keys_if_the_clock_is_set_back() {
     let scenario = "
 lock = Redlock(clients, 'lock:a', timeout=1)
-# The last server answers when the others' keys have gone, and meanwhile the clock is set back.
+# The last server answers when the others' keys have expired, and meanwhile the clock is set back.
 slow = clients[4]
 def set_late(*words, **more):
     wait_for(lambda: not any(client.exists('lock:a') for client in clients[:4]))
@@ -167,8 +167,8 @@ lock.release()
 print(lock.acquire())
 wait_for(lambda: not redis_client.exists('lock:a'))
 print('expired while held')";
-    let said = alone(&server().await, DISTRIBUTED_LOCK, scenario).await;
-    assert_eq!(said, ["True", "True", "expired while held"]);
+    let output = alone(&server().await, DISTRIBUTED_LOCK, scenario).await;
+    assert_eq!(output, ["True", "True", "expired while held"]);
 }
 
 #[tokio::test]
@@ -184,8 +184,8 @@ print(lock.acquire())
 wait_for(lambda: not redis_client.exists('lock:a'))
 lock.lock_thread.join()
 print(len(calls), lock.stop_renewal)";
-    let said = alone(&server().await, DISTRIBUTED_LOCK, scenario).await;
-    assert_eq!(said, ["True", "续期失败: the connection was lost for a moment", "1 False"]);
+    let output = alone(&server().await, DISTRIBUTED_LOCK, scenario).await;
+    assert_eq!(output, ["True", "续期失败: the connection was lost for a moment", "1 False"]);
 }
 
 #[tokio::test]
@@ -202,8 +202,8 @@ redis_client.set('lock:a', 'somebody-else', ex=60)
 wait_for(lambda: answers.count(0) >= 2)
 print(lock.lock_thread.is_alive(), lock.stop_renewal)
 lock.stop_renewal = True";
-    let said = alone(&server().await, DISTRIBUTED_LOCK, scenario).await;
-    assert_eq!(said, ["True", "True False"]);
+    let output = alone(&server().await, DISTRIBUTED_LOCK, scenario).await;
+    assert_eq!(output, ["True", "True False"]);
 }
 
 #[tokio::test]
@@ -215,7 +215,7 @@ lock.release()";
     assert_eq!(alone(&server().await, DISTRIBUTED_LOCK, scenario).await, ["True False"]);
 }
 
-/// What the uses call and the article does not print.
+/// Functions that the recipes call and the article does not print.
 const AROUND: &str = "
 orders, status, resource, ran = [], {}, {}, []
 def create_order(data):
@@ -280,7 +280,7 @@ print(ran, status)";
 #[tokio::test]
 async fn a_task_whose_runner_died_never_runs_again() {
     let scenario = "
-# What a runner leaves that was killed in mid-task, once its lock has expired.
+# The state left by a runner that was killed in mid-task, once its lock has expired.
 status[1] = 'running'
 schedule_task(1)
 print(ran, status)";

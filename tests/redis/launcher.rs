@@ -1,4 +1,4 @@
-//! Servers of our own: they come, and leave nothing behind.
+//! Servers that the tests start: they leave nothing behind.
 
 use std::process::{Command, Stdio};
 
@@ -24,7 +24,7 @@ async fn dropping_it_is_enough_also_when_it_is_frozen() {
     let (directory, pid) = (server.directory().to_owned(), server.pid().unwrap());
     server.freeze();
     drop(server);
-    wait_for("the server to be gone", || is_gone(&directory, pid));
+    wait_for("the server to be removed", || is_gone(&directory, pid));
 }
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn a_killed_parent_leaves_no_server_behind() {
     assert!(exists(pid));
     child.kill().unwrap();
     child.wait().unwrap();
-    wait_for("the server to be gone", || is_gone(&directory, pid));
+    wait_for("the server to be removed", || is_gone(&directory, pid));
 }
 
 #[tokio::test]

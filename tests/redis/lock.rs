@@ -173,7 +173,7 @@ async fn a_silent_server_ends_the_lock_with_its_term() {
     assert!(guard.is_held());
     server.freeze();
     assert_eq!(guard.lost().await, Lost::Silent);
-    // Told when the last confirmed term ended, not before.
+    // Reported when the last confirmed term ended, not before.
     assert!(clock::since_boot() >= guard.valid_until());
     assert!(!guard.is_held());
     server.thaw();
@@ -204,8 +204,8 @@ async fn dropping_a_guard_gives_the_lock_back() {
     let connection = open(&server).await;
     let guard = locks(&server, TERM).try_acquire("lock:a").await.unwrap().unwrap();
     drop(guard);
-    let gone = async || run(&connection, "EXISTS lock:a").await == Reply::Number(0);
-    wait_until("the key to be gone", gone).await;
+    let is_deleted = async || run(&connection, "EXISTS lock:a").await == Reply::Number(0);
+    wait_until("the key to be deleted", is_deleted).await;
 }
 
 #[tokio::test]
@@ -223,8 +223,8 @@ async fn a_guard_that_is_dropped_without_a_runtime_leaves_the_key_to_its_term() 
     let value = bytes(guard.value());
     std::thread::spawn(move || drop(guard)).join().unwrap();
     assert_eq!(run(&connection, "GET lock:a").await, value);
-    let gone = async || run(&connection, "EXISTS lock:a").await == Reply::Number(0);
-    wait_until("the term to end", gone).await;
+    let is_deleted = async || run(&connection, "EXISTS lock:a").await == Reply::Number(0);
+    wait_until("the term to end", is_deleted).await;
 }
 
 #[tokio::test]
@@ -232,10 +232,10 @@ async fn an_attempt_that_is_given_up_leaves_nothing() {
     let server = server().await;
     let connection = open(&server).await;
     let locks = locks(&server, TERM);
-    // A connection first, so that the message is on its way at the first look.
+    // A connection first, so that the message is on its way at the first poll.
     locks.try_acquire("lock:warm").await.unwrap().unwrap().release().await;
     server.freeze();
-    // It is given up also where this machine was too busy to look before the attempt's own end.
+    // It is given up even if this machine was too busy to poll before the end of the attempt.
     tokio::select! {
         biased;
         () = tokio::time::sleep(Duration::from_millis(100)) => {}
@@ -252,7 +252,7 @@ async fn an_attempt_that_is_given_up_leaves_nothing() {
     assert_eq!(run(&connection, "EXISTS lock:a").await, Reply::Number(0));
 }
 
-/// The server answers to nothing of it, and does it all when it goes on.
+/// The server answers none of the commands, and runs them all when it continues.
 #[tokio::test]
 async fn a_wait_without_an_answer_leaves_nothing_either() {
     let server = server().await;
@@ -382,7 +382,7 @@ async fn force_unlock_deletes_only_the_exact_lock_that_was_shown() {
     assert!(matches!(force(&shown(&server, "lock:r").await).await, Unlock::Freed));
     run(&connection, "HSET lock:rw mode read 5f1c:31 1").await;
     assert!(matches!(force(&shown(&server, "lock:rw").await).await, Unlock::Freed));
-    // What was not read to its end cannot be compared.
+    // A value that was not read to its end cannot be compared.
     let long = Command::new("SET").arg("lock:long").arg(vec![b'x'; 5000]);
     connection.run(&long).await.unwrap();
     assert!(matches!(force(&shown(&server, "lock:long").await).await, Unlock::NotComparable));

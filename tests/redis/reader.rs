@@ -198,7 +198,7 @@ async fn five_servers_with_two_down_and_one_of_another_opinion() {
     assert_eq!((split.standing, split.votes, split.others.len()), (Standing::Unknown, 2, 1));
     let error = state.leases.servers[0].error.as_deref().unwrap();
     assert!(error.starts_with(&*servers[0].socket().to_string_lossy()), "{error}");
-    // They come back, empty, and are read again.
+    // They restart, empty, and are read again.
     servers[0].restart().await.unwrap();
     servers[4].restart().await.unwrap();
     let state = until(&mut states, "all to be back", |leases| leases.down() == 0).await;
@@ -219,7 +219,7 @@ async fn a_lock_on_a_standalone_server_is_separate_from_that_of_a_set() {
     sets.add(urls(&servers[..1])).unwrap();
     sets.add(urls(&servers[1..])).unwrap();
     let leases = read_once(sets, options()).await.leases;
-    let told: Vec<_> = leases
+    let rows: Vec<_> = leases
         .rows
         .iter()
         .map(|row| (row.name(), row.holder.shown(), quorum(row), row.standing, row.members()))
@@ -228,7 +228,7 @@ async fn a_lock_on_a_standalone_server_is_separate_from_that_of_a_set() {
         (name.into(), holder.into(), quorum.to_owned(), Standing::Held, members)
     };
     assert_eq!(
-        told,
+        rows,
         [
             row("lock:alone", "me", "1/1", 0..1),
             row("lock:printer", "one", "1/1", 0..1),
@@ -278,10 +278,10 @@ async fn a_server_that_hangs_is_reported_and_the_others_are_still_read() {
 async fn missing_or_wrong_passwords_are_reported_and_never_shown() {
     let server = start(&["--requirepass", "s3cret"]).await;
     let with = |password: &str| RedisUrl::parse(&format!("{}?pass={password}", server.url())).unwrap();
-    for (url, said) in [(url(&server), "NOAUTH"), (with("wr0ng"), "authentication failed")] {
+    for (url, expected) in [(url(&server), "NOAUTH"), (with("wr0ng"), "authentication failed")] {
         let leases = read_once(vec![url], options()).await.leases;
         let error = leases.servers[0].error.as_deref().unwrap();
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(expected), "{error}");
         assert!(!error.contains("s3cret") && !error.contains("wr0ng"), "{error}");
     }
     let leases = read_once(vec![with("s3cret")], options()).await.leases;

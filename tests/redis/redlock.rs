@@ -1,4 +1,4 @@
-//! A lock on the majority of five servers, some of which are down, frozen, or have just come back.
+//! A lock on the majority of five servers, some of which are down, frozen, or have just restarted.
 
 use std::process::{Command as Process, Stdio};
 use std::time::Duration;
@@ -42,7 +42,7 @@ async fn two_of_five_may_be_down() {
     let guard = locks.try_acquire("lock:a").await.unwrap().unwrap();
     assert_eq!(places(&servers).await, 3);
     assert!(locks.try_acquire("lock:a").await.unwrap().is_none());
-    // The refused attempt has taken nothing of the holder's away.
+    // The refused attempt has not removed any key of the holder.
     assert_eq!(places(&servers).await, 3);
     assert_eq!(guard.release().await, Released { freed: 3, missing: 0, unknown: 2 });
     assert_eq!(places(&servers).await, 0);
@@ -72,7 +72,7 @@ async fn frozen_servers_cost_one_timeout_and_late_locks_are_deleted() {
     let servers = servers(5).await;
     let options = LockOptions::term(TERM).restarts(Restarts::Trusted).timeout(Duration::from_millis(400));
     let locks = RedisLocks::new(urls(&servers), options).unwrap();
-    // Connections first: so the messages are on their way when nobody reads them.
+    // Connections first: so the messages are sent while no server reads them.
     locks.acquire("lock:warm", TIMEOUT).await.unwrap().unwrap().release().await;
     servers[0].freeze();
     servers[1].freeze();
@@ -130,15 +130,15 @@ async fn force_takes_it_from_every_server_and_the_holder_learns_of_it() {
     let row = read_once(urls(&servers), RedisOptions::default()).await.leases.rows[0].clone();
     assert_eq!((row.votes, row.leaks()), (4, true));
     run(&open(&servers[0]).await, "SET lock:a a-third").await;
-    let told = force_unlock(&row, &urls(&servers), Duration::from_secs(5)).await;
+    let results = force_unlock(&row, &urls(&servers), Duration::from_secs(5)).await;
     assert!(matches!(
-        told[..],
+        results[..],
         [Unlock::Changed, Unlock::Freed, Unlock::Freed, Unlock::Freed, Unlock::Freed]
     ));
     assert!(matches!(guard.lost().await, Lost::Gone { .. }));
 }
 
-/// What the rule about restarts is for: three servers forget a lock that is held.
+/// The reason for the rule about restarts: three servers forget a lock that is held.
 #[tokio::test]
 async fn servers_that_forgot_a_lock_would_give_it_away_again_and_do_not() {
     let mut servers = servers(5).await;
@@ -151,7 +151,7 @@ async fn servers_that_forgot_a_lock_would_give_it_away_again_and_do_not() {
     }
     let refusal = careful.try_acquire("lock:a").await.unwrap_err();
     assert!(refusal.to_string().contains("it may have lost a lock"), "{refusal}");
-    // Who trusts servers that forget gets a lock that is held: both are sure of theirs at the same time.
+    // A client that trusts servers that forget gets a lock that is held: both consider themselves the holder.
     let second = careless.try_acquire("lock:a").await.unwrap().unwrap();
     assert!(second.is_held() && holder.is_held());
 }

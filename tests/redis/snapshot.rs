@@ -1,4 +1,4 @@
-//! The locks of Redis in what the program prints, beside those of a real PostgreSQL server.
+//! The locks of Redis in the output of the program, next to those of a real PostgreSQL server.
 
 use std::time::Duration;
 
@@ -39,9 +39,9 @@ async fn a_snapshot_has_the_locks_of_one_server_and_the_leak_as_a_finding() {
     assert_eq!(left.status, Some(0), "{}", left.err);
     let snapshot_json: Value = serde_json::from_str(&left.out).unwrap();
     let leases: Vec<_> = snapshot_json["leases"].as_array().unwrap().iter().collect();
-    let told: Vec<_> =
+    let rows: Vec<_> =
         leases.iter().map(|row| [&row["source"], &row["id"], &row["owner"], &row["state"]]).collect();
-    assert_eq!(told, [["redis", "lock:a", "worker-1", "held"], ["redis", "lock:b", "worker-2", "held"]]);
+    assert_eq!(rows, [["redis", "lock:a", "worker-1", "held"], ["redis", "lock:b", "worker-2", "held"]]);
     assert!(leases[0]["expires_at"].is_string() && leases[1]["expires_at"].is_null());
     assert_eq!(
         findings(&snapshot_json),

@@ -1,4 +1,4 @@
-//! Redis over TLS, with certificates made for the test: what is trusted, what is not, and what is said then.
+//! Redis over TLS, with certificates made for the test: which are trusted, which are not, and what is reported then.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -90,7 +90,7 @@ impl Papers {
             ];
             match RedisServer::start(&settings.concat()).await {
                 Ok(server) => return (server, port),
-                // Somebody else took the port in between.
+                // Another process took the port in between.
                 Err(error) => assert!(attempt < 5, "{error}"),
             }
         }
@@ -151,19 +151,19 @@ async fn a_lock_is_taken_and_seen_over_tls() {
 async fn an_authority_that_is_not_trusted_is_refused_with_the_remedy() {
     let papers = Papers::new();
     let (server, port) = papers.server(false).await;
-    // By an authority of another's, and by those of the system.
+    // With another authority, and with those of the system.
     for url in [papers.trusting("other-ca", port), format!("rediss://127.0.0.1:{port}")] {
         let leases = read(&url).await;
-        let said = leases.servers[0].error.as_deref().unwrap();
+        let error = leases.servers[0].error.as_deref().unwrap();
         let begins = format!("127.0.0.1:{port}: its certificate is not trusted (");
-        assert!(said.starts_with(&begins) && !said.contains('\n'), "{said}");
-        assert!(said.contains("?ssl_ca_certs=FILE") && said.contains("SSL_CERT_FILE"), "{said}");
+        assert!(error.starts_with(&begins) && !error.contains('\n'), "{error}");
+        assert!(error.contains("?ssl_ca_certs=FILE") && error.contains("SSL_CERT_FILE"), "{error}");
         let refusal = locks(&url).try_acquire("lock:report").await.unwrap_err();
         let Error::NoQuorum { faults, .. } = &refusal else { panic!("{refusal}") };
         assert!(faults[0].starts_with(&begins), "{refusal}");
     }
     assert_eq!(run(&open(&server).await, "DBSIZE").await.as_number(), Some(0));
-    // Only who says so aloud takes any.
+    // Only an explicit option accepts any certificate.
     let anyone = format!("rediss://127.0.0.1:{port}#insecure");
     let guard = locks(&anyone).try_acquire("lock:report").await.unwrap().unwrap();
     assert_eq!(read(&anyone).await.rows.len(), 1);
@@ -212,7 +212,7 @@ async fn a_tls_mismatch_of_url_and_port_is_reported() {
     });
     let open = async |url: &str| Connection::open(&RedisUrl::parse(url).unwrap(), TIMEOUT).await;
     assert!(open(&format!("redis://127.0.0.1:{plain}")).await.is_ok());
-    // Redis takes the beginning of TLS for half a command.
+    // Redis takes the beginning of TLS for an incomplete command.
     let wrong = RedisUrl::parse(&format!("rediss://127.0.0.1:{plain}#insecure")).unwrap();
     let silent = Connection::open(&wrong, Duration::from_millis(500)).await.unwrap_err().to_string();
     assert!(
@@ -221,8 +221,8 @@ async fn a_tls_mismatch_of_url_and_port_is_reported() {
     );
     let error = open(&format!("redis://127.0.0.1:{tls}")).await.unwrap_err().to_string();
     assert!(error.contains("rediss://"), "{error}");
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let error = open(&format!("redis://127.0.0.1:{nobody}")).await.unwrap_err().to_string();
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let error = open(&format!("redis://127.0.0.1:{closed}")).await.unwrap_err().to_string();
     assert!(error.contains("refused") && !error.contains("rediss://"), "{error}");
 }
 
@@ -260,7 +260,7 @@ async fn files_that_cannot_be_used_are_named() {
     }
 }
 
-/// The program, with an authority of the machine's in place of all others.
+/// Uses an authority of the system in place of all others.
 #[tokio::test]
 async fn the_program_trusts_the_authorities_of_the_system() {
     let papers = Papers::new();

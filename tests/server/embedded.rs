@@ -15,7 +15,7 @@ use support::{conninfo, is_gone, is_mentioned, open, versions, wait_for, wait_un
 
 /// Names the way in which `owner` ends.
 const WAY: &str = "LOCKTOP_TEST_WAY";
-/// Where `owner` says what it started.
+/// Where `owner` writes what it started.
 const REPORT: &str = "LOCKTOP_TEST_REPORT";
 
 /// Not a test of its own: the other tests run it as a process, which owns a server and ends in some way.
@@ -95,12 +95,12 @@ impl Owner {
         kill_process(Pid::from_child(&self.process), signal).unwrap();
     }
 
-    /// Waits until both are gone.
+    /// Waits until both are removed.
     fn leaves_nothing(mut self) {
         wait_for("the owner to end (a signal that is ignored here is ignored there too)", || {
             self.process.try_wait().unwrap().is_some()
         });
-        wait_for("the server and its directory to go", || is_gone(&self.directory, self.pid));
+        wait_for("the server and its directory to be removed", || is_gone(&self.directory, self.pid));
     }
 }
 
@@ -121,7 +121,7 @@ fn is_ignored(signal: Signal) -> bool {
 #[test]
 fn nothing_is_left_when_the_owner_is_signalled() {
     let signals = [Signal::INT, Signal::TERM, Signal::HUP, Signal::KILL];
-    // Whoever started us may ignore one (`nohup`), and what we start does so too.
+    // The parent of this process may ignore one (`nohup`), and its children do so too.
     for signal in signals.into_iter().filter(|signal| !is_ignored(*signal)) {
         let owner = Owner::start("wait");
         assert!(!is_gone(&owner.directory, owner.pid));
@@ -142,7 +142,7 @@ fn nothing_is_left_when_the_owner_is_killed_while_the_server_starts() {
         std::thread::sleep(std::time::Duration::from_millis(pause));
         process.kill().unwrap();
         process.wait().unwrap();
-        wait_for("the server and its directory to go", || {
+        wait_for("the server and its directory to be removed", || {
             let empty = fs::read_dir(&temporary).unwrap().flatten().all(|entry| !entry.path().is_dir());
             empty && !is_mentioned(&temporary)
         });
@@ -210,8 +210,8 @@ fn two_processes_can_make_the_template_at_once() {
     }
 }
 
-/// What `available` says about each version on a machine with nothing on its search path but `npm`, if that.
-fn said_without_tools(npm: Option<&str>) -> String {
+/// The output of `available` about each version on a machine with only `npm` on its search path, or not even that.
+fn output_without_tools(npm: Option<&str>) -> String {
     let room = tempfile::tempdir().unwrap();
     fs::set_permissions(room.path(), Permissions::from_mode(0o755)).unwrap();
     if let Some(script) = npm {
@@ -229,30 +229,30 @@ fn said_without_tools(npm: Option<&str>) -> String {
 
 #[test]
 fn without_postgresql_and_npm_the_remedy_is_named() {
-    let said = said_without_tools(None);
+    let output = output_without_tools(None);
     for version in SUPPORTED {
-        let found = said.contains(&format!("available {version}"));
-        let missing = said.lines().find(|line| line.contains(&format!("version {version})")));
+        let found = output.contains(&format!("available {version}"));
+        let missing = output.lines().find(|line| line.contains(&format!("version {version})")));
         let helps = |line: &str| {
             line.contains("no npm") && line.contains("install") && line.contains("LOCKTOP_PG_BIN")
         };
-        assert!(found || missing.is_some_and(helps), "{version}: {said}");
+        assert!(found || missing.is_some_and(helps), "{version}: {output}");
     }
 }
 
 #[test]
 fn an_npm_that_fails_is_quoted() {
-    let said = said_without_tools(Some("#!/bin/sh\necho 'the registry is down' >&2\nexit 1\n"));
+    let output = output_without_tools(Some("#!/bin/sh\necho 'the registry is down' >&2\nexit 1\n"));
     for version in SUPPORTED {
-        let found = said.contains(&format!("available {version}"));
+        let found = output.contains(&format!("available {version}"));
         let package = format!("@{version}.");
         let quoted =
-            said.lines().any(|line| line.contains(&package) && line.contains("the registry is down"));
-        assert!(found || quoted, "{version}: {said}");
+            output.lines().any(|line| line.contains(&package) && line.contains("the registry is down"));
+        assert!(found || quoted, "{version}: {output}");
     }
 }
 
-/// Lets everybody in, since the server may run as another user.
+/// Gives all users access, since the server may run as another user.
 fn open_directory(path: &Path) {
     fs::create_dir(path).unwrap();
     fs::set_permissions(path, Permissions::from_mode(0o1777)).unwrap();
@@ -296,7 +296,7 @@ async fn a_killed_server_restarts_on_the_same_socket() {
     let first = server.pid().unwrap();
     server.kill_hard().await.unwrap();
     assert_eq!(server.pid(), None);
-    // A session may answer once more before it notices that the first process is gone.
+    // A session may answer once more before it notices that the first process has ended.
     wait_until("the session ends", async || session.client.batch_execute("SELECT 1").await.is_err()).await;
     assert!(locktop::pg::connect::connect(&info).await.is_err());
     server.restart().await.unwrap();
@@ -365,11 +365,11 @@ fn as_root_the_programs_of_a_user_are_not_run() {
         }
         let output =
             command.env("HOME", "/nonexistent").env(name, value).stdin(Stdio::null()).output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(fs::read_to_string(&ran).unwrap(), "", "{name}: {said}");
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(fs::read_to_string(&ran).unwrap(), "", "{name}: {errors}");
         if name == "LOCKTOP_PG_BIN" {
             let why = format!("{} belongs to user 65534, and root runs no file", home.display());
-            assert!(said.contains(&why), "{said}");
+            assert!(errors.contains(&why), "{errors}");
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::sample::at;
 
 fn view() -> Arc<View> {
     let mut view_builder = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
-    let (sender, mut told) = EventSender::new();
+    let (sender, mut events) = EventSender::new();
     for second in 0..180 {
         if second == 40 {
             sender.send(ExternalEvent {
@@ -19,7 +19,7 @@ fn view() -> Arc<View> {
                 text: "terminated 4288 app@billing: its session ended".to_owned(),
                 subject: Some(Subject::Backend(BackendId { pid: 4288, backend_start: Some(at(-3600.0)) })),
             });
-            view_builder.events_received(told.rest());
+            view_builder.events_received(events.rest());
         }
         view_builder.snapshot_taken(sample::blame(second).snapshot());
     }

@@ -104,19 +104,19 @@ fn the_ended_object_of_an_event_is_shown_as_no_longer_existing() {
     assert!(text.contains("Other events about the same") && text.contains("began to block others"), "{text}");
 }
 
-fn a_day_of_work(looks: u32) -> View {
+fn a_day_of_work(tasks: u32) -> View {
     let mut view = story();
     let mut events = Events::clone(&view.events);
-    for look in 0..looks {
+    for number in 0..tasks {
         // The minute of the sample begins at 0.
-        let now = sample::at(f64::from(look));
+        let now = sample::at(f64::from(number));
         let task = |kind, what, severity| EventBody {
-            who: format!("report {look}").as_str().into(),
+            who: format!("report {number}").as_str().into(),
             more: "on worker-7".into(),
             ..EventBody::new(now, kind, severity, what)
         };
         events.extend(now, [task(EventKind::TaskStarted, "started", Severity::Info)]);
-        let failed = look == 4;
+        let failed = number == 4;
         let (end, severity) =
             if failed { ("failed", Severity::Warning) } else { ("completed", Severity::Info) };
         events.extend(now, [task(EventKind::TaskEnded, end, severity)]);

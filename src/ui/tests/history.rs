@@ -113,7 +113,7 @@ impl World {
         }
     }
 
-    fn look(&mut self, now: f64) {
+    fn poll(&mut self, now: f64) {
         if self.chance(5) {
             self.view_builder.link_lost("connection reset", 1, Duration::from_secs(1));
         }
@@ -176,14 +176,14 @@ const SCREENS: [&str; 18] = [
 #[test]
 fn the_picture_from_the_history_is_the_one_that_was_live() {
     let is_long = std::env::var_os("LOCKTOP_LONG").is_some();
-    let (looks, each) = if is_long { (1000u32, SCREENS.len()) } else { (150, 3) };
+    let (snapshots, each) = if is_long { (1000u32, SCREENS.len()) } else { (150, 3) };
     let mut world = World::new(42);
-    for second in 0..looks {
-        world.look(f64::from(second));
+    for second in 0..snapshots {
+        world.poll(f64::from(second));
     }
     let mut compared = 0;
-    for _ in 0..looks {
-        let place = world.below(looks as usize);
+    for _ in 0..snapshots {
+        let place = world.below(snapshots as usize);
         let live = Arc::clone(&world.views[place]);
         let past = world.store.go(live.id, TimeStep::Snapshots(0)).unwrap().unwrap();
         for _ in 0..each {
@@ -192,7 +192,7 @@ fn the_picture_from_the_history_is_the_one_that_was_live() {
             let (now, then) = (shown(&live, size, keys), shown(&past.view, size, keys));
             assert!(
                 now == then,
-                "look {place}, {keys:?} at {size:?}, live:\n{now}\nfrom the history:\n{then}"
+                "snapshot {place}, {keys:?} at {size:?}, live:\n{now}\nfrom the history:\n{then}"
             );
             compared += 1;
         }

@@ -36,28 +36,28 @@ fn other_systems_at_three_sizes() {
 #[test]
 fn the_poll_gets_the_parts_that_the_screen_shows() {
     let mut stage = Stage::new(120, 35);
-    let mut told = |message: Message| {
+    let mut watched = |message: Message| {
         let update = stage.app.update(message);
         update.effects.into_iter().find_map(|effect| match effect {
             Effect::Watch(parts) => Some(parts),
             _ => None,
         })
     };
-    let mut key = |keys: &str| told(Message::Key(Key::parse_all(keys).unwrap()[0]));
-    assert_eq!(key("4"), None, "nothing is there yet");
+    let mut key = |keys: &str| watched(Message::Key(Key::parse_all(keys).unwrap()[0]));
+    assert_eq!(key("4"), None, "no view yet");
     assert_eq!(key("1"), None);
     assert_eq!(
-        told(Message::View(TargetId(0), Arc::new(view()))),
+        watched(Message::View(TargetId(0), Arc::new(view()))),
         None,
-        "the Overview shows nothing of them"
+        "the Overview shows none of the parts"
     );
-    let mut key = |keys: &str| told(Message::Key(Key::parse_all(keys).unwrap()[0]));
+    let mut key = |keys: &str| watched(Message::Key(Key::parse_all(keys).unwrap()[0]));
     let tasks = key("4").unwrap();
     for part in Part::JOBS {
         assert!(tasks.has(part), "{part:?}");
     }
     assert!(tasks.has(Part::Schedules) && !tasks.has(Part::Leases) && !tasks.has(Part::Depth));
-    assert_eq!(key("j"), None, "it is told once");
+    assert_eq!(key("j"), None, "the parts are sent once");
     assert_eq!(key("5"), Some(Parts::of(&[Part::Leases])));
     let queue = key("6").unwrap();
     assert!(queue.has(Part::Depth) && queue.has(Part::Paused) && !queue.has(Part::Failed));
@@ -97,7 +97,7 @@ fn actions_on_other_systems_ask_only_if_the_config_allows_them() {
     }
     let mut stage = Stage::new(120, 35).view(view()).keys("4R");
     let words = "allow_actions = true in [adapters.";
-    assert!(!stage.text().contains("y recover"), "nothing is asked that the config does not allow");
+    assert!(!stage.text().contains("y recover"), "no dialog for an action that the config does not allow");
     let mut refused = Stage::new(120, 35).view(acting()).keys("5jjU");
     assert!(!refused.text().contains("End lease mails"), "{words}");
 }

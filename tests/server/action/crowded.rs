@@ -1,4 +1,4 @@
-//! All connections are taken: what was opened before serves, and where nothing more could be had, the poll's.
+//! All connections are taken: the connection opened before is used, or that of the poll if no other could be opened.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use super::support::{self, conninfo};
 struct Small {
     _server: EmbeddedServer,
     info: ConnInfo,
-    look: tokio_postgres::Client,
+    observer: tokio_postgres::Client,
     holder: Session,
     live: Option<Live>,
     views: watch::Receiver<Arc<View>>,
@@ -36,16 +36,25 @@ impl Small {
             Options::default().with("max_connections", 12).with("superuser_reserved_connections", 0);
         let server = EmbeddedServer::start(options.with("max_wal_senders", 0)).await.unwrap();
         let info = conninfo(&server);
-        let look = support::open(&info).await.client;
-        look.batch_execute("CREATE TABLE t (id int)").await.unwrap();
+        let observer = support::open(&info).await.client;
+        observer.batch_execute("CREATE TABLE t (id int)").await.unwrap();
         let holder = Session::open(&info).await;
         holder.run("BEGIN; LOCK TABLE t").await;
         let waiter = Session::open(&info).await;
-        drop(waiter.begin("SELECT FROM t", &look, "Lock").await);
+        drop(waiter.begin("SELECT FROM t", &observer, "Lock").await);
         let live = Live::connect(info.clone(), FeedSettings::default(), |_| {}).await.unwrap();
         let (views_in, views) = watch::channel(live.view());
         let lines = live.line();
-        Self { _server: server, info, look, holder, live: Some(live), views, views_in: Some(views_in), lines }
+        Self {
+            _server: server,
+            info,
+            observer,
+            holder,
+            live: Some(live),
+            views,
+            views_in: Some(views_in),
+            lines,
+        }
     }
 
     /// Lets the poll run.
@@ -79,10 +88,10 @@ impl Small {
         let executor = Executor::start(lines, notes.clone(), settings());
         let pids = executor.own_pids();
         let mut hands = Hands { executor, notes, progress: 0 };
-        let target = SessionTarget { blocks: true, ..seen(&self.look, self.holder.pid).await };
+        let target = SessionTarget { blocks: true, ..seen(&self.observer, self.holder.pid).await };
         let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(target)).await;
         assert_eq!(outcome, Outcome::Done, "{detail}");
-        assert!(!is_there(&self.look, self.holder.pid).await);
+        assert!(!is_there(&self.observer, self.holder.pid).await);
         pids
     }
 }
@@ -99,7 +108,7 @@ async fn with_all_connections_taken_the_spare_one_serves() {
     standby.client(support::TIMEOUT).await.unwrap();
     let crowd = small.fill().await;
     let pids = small.ends_the_root(standby).await;
-    assert_eq!(pids.len(), 2, "the poll's and the standby one's: {pids:?}");
+    assert_eq!(pids.len(), 2, "those of the poll and of the standby connection: {pids:?}");
     drop(crowd);
     poll.abort();
 }
@@ -112,9 +121,9 @@ async fn without_a_standby_connection_the_poll_connection_is_used() {
     let refused = standby.client(Duration::from_secs(1)).await.unwrap_err();
     let poll = small.run();
     let pids = small.ends_the_root(Arc::clone(&standby)).await;
-    assert_eq!(pids.len(), 1, "the poll's: {pids:?}; {refused}");
+    assert_eq!(pids.len(), 1, "that of the poll: {pids:?}; {refused}");
     assert!(standby.ready(Duration::ZERO).await.is_err() || crowd.is_empty(), "{refused}");
-    // The poll goes on.
+    // The poll continues.
     let mut views = small.views.clone();
     let holder = small.holder.pid;
     let without = views.wait_for(|view| {

@@ -1,4 +1,4 @@
-//! Only what is exactly as it was seen is signalled: each part of it is changed in turn.
+//! A session is signalled only if it is exactly as it was seen: each part of it is changed in turn.
 
 use chrono::TimeDelta;
 use locktop::model::lock::{LockMode, LockTag, LockType};
@@ -12,10 +12,10 @@ use tokio_postgres::Client;
 use super::stage::{Hands, Running, Session, command, is_there, seen, seen_whatever_it_does};
 use super::support::{self, open};
 
-/// A holder that is idle in its transaction, and one who waits for it.
+/// A holder that is idle in its transaction, and a session that waits for it.
 struct Pair {
     info: ConnInfo,
-    look: Client,
+    observer: Client,
     hands: Hands,
     holder: Session,
     waiter: Running,
@@ -24,26 +24,26 @@ struct Pair {
 impl Pair {
     async fn of(version: u32) -> Self {
         let info = support::database(support::server_of(version).await).await;
-        let look = open(&info).await.client;
-        look.batch_execute("CREATE TABLE t (id int)").await.unwrap();
+        let observer = open(&info).await.client;
+        observer.batch_execute("CREATE TABLE t (id int)").await.unwrap();
         let hands = Hands::of(&info).await;
         let holder = Session::open(&info).await;
         holder.run("BEGIN; LOCK TABLE t").await;
-        let waiter = Session::open(&info).await.begin("SELECT FROM t", &look, "Lock").await;
-        Self { info, look, hands, holder, waiter }
+        let waiter = Session::open(&info).await.begin("SELECT FROM t", &observer, "Lock").await;
+        Self { info, observer, hands, holder, waiter }
     }
 
     async fn target(&self) -> SessionTarget {
-        SessionTarget { blocks: true, ..seen(&self.look, self.holder.pid).await }
+        SessionTarget { blocks: true, ..seen(&self.observer, self.holder.pid).await }
     }
 
-    /// Asks, and nothing may come of it: neither does the session end, nor is anything that it does disturbed.
+    /// Sends the request, which must have no effect: the session neither ends, nor is its work disturbed.
     async fn is_left_alone(&mut self, verb: Verb, target: SessionTarget, words: &str) {
         let pid = target.pid;
         let (outcome, detail) = self.hands.one(verb, TargetKind::Session(target)).await;
         assert_eq!(outcome, Outcome::Changed, "{detail}");
         assert!(detail.contains(words), "{detail}");
-        assert!(is_there(&self.look, pid).await || words.contains("no session"), "{detail}");
+        assert!(is_there(&self.observer, pid).await || words.contains("no session"), "{detail}");
         // A signal on its way would end this.
         if pid == self.holder.pid {
             self.holder.run("SELECT pg_sleep(0.02)").await;
@@ -58,15 +58,15 @@ async fn a_terminated_root_frees_its_waiter() {
         let target = pair.target().await;
         let (outcome, detail) = pair.hands.one(Verb::Terminate, TargetKind::Session(target)).await;
         assert_eq!((outcome, detail.as_str()), (Outcome::Done, "its session ended"));
-        assert!(!is_there(&pair.look, pair.holder.pid).await);
+        assert!(!is_there(&pair.observer, pair.holder.pid).await);
         assert_eq!(pair.waiter.end().await, None);
-        let [asked, told] = pair.hands.notes.all().try_into().unwrap();
+        let [asked, result] = pair.hands.notes.all().try_into().unwrap();
         let pid = pair.holder.pid;
         assert!(
             asked.starts_with(&format!("asked {pid}: pg_terminate_backend({pid}) if backend_start")),
             "{asked}"
         );
-        assert_eq!(told, format!("told {pid}: done"));
+        assert_eq!(result, format!("told {pid}: done"));
     }
 }
 
@@ -75,13 +75,13 @@ async fn a_query_is_cancelled_and_its_session_stays() {
     for version in support::versions() {
         let mut pair = Pair::of(version).await;
         let pid = pair.waiter.pid;
-        let mut target = seen(&pair.look, pid).await;
+        let mut target = seen(&pair.observer, pid).await;
         target.query_start = target.xact_start;
         let (outcome, detail) = pair.hands.one(Verb::Cancel, TargetKind::Session(target)).await;
         assert_eq!((outcome, detail.as_str()), (Outcome::Done, "its query has ended"));
         let (connection, result) = pair.waiter.task.await.unwrap();
         assert_eq!(result.unwrap_err().code().unwrap().code(), "57014");
-        assert!(is_there(&pair.look, pid).await);
+        assert!(is_there(&pair.observer, pid).await);
         connection.client.batch_execute("SELECT 1").await.unwrap();
     }
 }
@@ -108,9 +108,9 @@ async fn another_session_or_transaction_is_left_alone() {
         pair.is_left_alone(Verb::Terminate, target.clone(), "its transaction has changed: began").await;
         pair.holder.run("COMMIT").await;
         pair.is_left_alone(Verb::Terminate, target.clone(), "its transaction has ended").await;
-        // One that is gone.
-        let gone = SessionTarget { pid: i32::MAX, ..target };
-        pair.is_left_alone(Verb::Terminate, gone, "no session has pid").await;
+        // A session that has ended.
+        let ended = SessionTarget { pid: i32::MAX, ..target };
+        pair.is_left_alone(Verb::Terminate, ended, "no session has pid").await;
     }
 }
 
@@ -121,10 +121,10 @@ async fn a_session_that_no_longer_blocks_is_left_alone() {
         let target = pair.target().await;
         pair.waiter.task.abort();
         let waiter = pair.waiter.pid;
-        pair.look.execute("SELECT pg_terminate_backend($1)", &[&waiter]).await.unwrap();
-        support::wait_until("nobody waits", async || !is_there(&pair.look, waiter).await).await;
+        pair.observer.execute("SELECT pg_terminate_backend($1)", &[&waiter]).await.unwrap();
+        support::wait_until("no session waits", async || !is_there(&pair.observer, waiter).await).await;
         pair.is_left_alone(Verb::Terminate, target.clone(), "it no longer blocks any session").await;
-        // Without that condition it is the one.
+        // Without that condition the session matches.
         let target = SessionTarget { blocks: false, ..target };
         let (outcome, detail) = pair.hands.one(Verb::Terminate, TargetKind::Session(target)).await;
         assert_eq!(outcome, Outcome::Done, "{detail}");
@@ -137,7 +137,7 @@ async fn a_session_that_released_its_key_is_left_alone() {
         let mut pair = Pair::of(version).await;
         let idle = Session::open(&pair.info).await;
         idle.run("SELECT pg_advisory_lock(72707369), pg_advisory_lock_shared(-3, 7)").await;
-        let datid = datid(&pair.look).await;
+        let datid = datid(&pair.observer).await;
         let key = |classid: u32, objid: u32, objsubid: u16| {
             LockTag::new(LockType::Advisory)
                 .with_database(datid)
@@ -147,7 +147,7 @@ async fn a_session_that_released_its_key_is_left_alone() {
         };
         let big = Some((key(0, 72_707_369, 1), LockMode::Exclusive));
         let pairs = Some((key((-3_i32).cast_unsigned(), 7, 2), LockMode::Share));
-        let target = SessionTarget { holds: big, ..seen(&pair.look, idle.pid).await };
+        let target = SessionTarget { holds: big, ..seen(&pair.observer, idle.pid).await };
         assert_eq!(target.xact_start, ExpectedTime::Same(None));
         // Another mode, another space of keys, another key.
         for holds in [
@@ -166,23 +166,23 @@ async fn a_session_that_released_its_key_is_left_alone() {
             "it has run another statement since: its last query began",
         )
         .await;
-        let target = SessionTarget { holds: big, ..seen(&pair.look, idle.pid).await };
+        let target = SessionTarget { holds: big, ..seen(&pair.observer, idle.pid).await };
         let words = "it no longer holds ExclusiveLock on its advisory";
         pair.is_left_alone(Verb::Terminate, target.clone(), words).await;
         let target = SessionTarget { holds: pairs, ..target };
         let (outcome, detail) = pair.hands.one(Verb::Terminate, TargetKind::Session(target)).await;
         assert_eq!(outcome, Outcome::Done, "{detail}");
-        assert!(is_there(&pair.look, pair.holder.pid).await);
+        assert!(is_there(&pair.observer, pair.holder.pid).await);
     }
 }
 
-/// A worker goes on to its next item in the same session, and in no transaction as before.
+/// A worker continues with its next item in the same session, and in no transaction as before.
 #[tokio::test]
 async fn a_worker_on_another_item_by_now_is_left_alone() {
     for version in support::versions() {
         let mut pair = Pair::of(version).await;
         let worker = Session::open(&pair.info).await;
-        let datid = datid(&pair.look).await;
+        let datid = datid(&pair.observer).await;
         let key = |item: i64| {
             let number = namespace::number_of(namespace::QUEUE, item).unwrap();
             (number, TaskKey::Raw(number).tag(datid))
@@ -190,37 +190,38 @@ async fn a_worker_on_another_item_by_now_is_left_alone() {
         let ((nine, tag), (ten, next)) = (key(9), key(10));
         worker.run(&format!("SELECT pg_advisory_lock({nine})")).await;
         let on = |tag| Some((tag, LockMode::Exclusive));
-        let target = SessionTarget { holds: on(tag), ..seen_whatever_it_does(&pair.look, worker.pid).await };
+        let target =
+            SessionTarget { holds: on(tag), ..seen_whatever_it_does(&pair.observer, worker.pid).await };
         worker.run(&format!("SELECT pg_advisory_unlock({nine}), pg_advisory_lock({ten})")).await;
         pair.is_left_alone(Verb::Terminate, target.clone(), "it no longer holds ExclusiveLock").await;
-        assert!(is_there(&pair.look, worker.pid).await, "{version}");
+        assert!(is_there(&pair.observer, worker.pid).await, "{version}");
         let target = SessionTarget { holds: on(next), ..target };
         let (outcome, detail) = pair.hands.one(Verb::Terminate, TargetKind::Session(target)).await;
         assert_eq!(outcome, Outcome::Done, "{version}: {detail}");
     }
 }
 
-async fn datid(look: &Client) -> u32 {
+async fn datid(observer: &Client) -> u32 {
     let sql = "SELECT oid FROM pg_database WHERE datname = current_database()";
-    look.query_one(sql, &[]).await.unwrap().get(0)
+    observer.query_one(sql, &[]).await.unwrap().get(0)
 }
 
-/// The key alone is nobody: a successor on the same backend has the same one.
+/// The key alone identifies no session: a successor on the same backend has the same one.
 #[tokio::test]
 async fn the_holder_of_a_key_that_was_taken_again_is_left_alone() {
     for version in support::versions() {
         let mut pair = Pair::of(version).await;
         let idle = Session::open(&pair.info).await;
         idle.run("SELECT pg_advisory_lock(77)").await;
-        let key = TaskKey::Raw(77).tag(datid(&pair.look).await);
+        let key = TaskKey::Raw(77).tag(datid(&pair.observer).await);
         let holds = Some((key, LockMode::Exclusive));
-        let target = SessionTarget { holds, ..seen(&pair.look, idle.pid).await };
+        let target = SessionTarget { holds, ..seen(&pair.observer, idle.pid).await };
         for moved in ["SELECT pg_advisory_unlock_all(), pg_advisory_lock(77)", ""] {
             idle.run(moved).await;
             pair.is_left_alone(Verb::Terminate, target.clone(), "it has run another statement since: its ")
                 .await;
         }
-        let again = SessionTarget { holds, ..seen(&pair.look, idle.pid).await };
+        let again = SessionTarget { holds, ..seen(&pair.observer, idle.pid).await };
         // Each of the two times is enough.
         let query = SessionTarget { state_change: target.state_change, ..again.clone() };
         pair.is_left_alone(Verb::Terminate, query, "it has run another statement since: its state began")
@@ -263,7 +264,7 @@ async fn another_client_is_left_alone_also_in_the_same_transaction() {
 async fn another_query_or_none_is_not_cancelled() {
     for version in support::versions() {
         let mut pair = Pair::of(version).await;
-        let waiter = seen(&pair.look, pair.waiter.pid).await;
+        let waiter = seen(&pair.observer, pair.waiter.pid).await;
         let ExpectedTime::Same(Some(began)) = waiter.xact_start else { panic!("{waiter:?}") };
         let other = SessionTarget {
             query_start: ExpectedTime::Same(Some(began - TimeDelta::microseconds(1))),
@@ -278,7 +279,7 @@ async fn another_query_or_none_is_not_cancelled() {
     }
 }
 
-/// What was confirmed where another server was on the screen: a process id is one on each of them.
+/// It was confirmed while another server was on the screen: both can have a process with that id.
 #[tokio::test]
 async fn a_command_for_another_server_is_not_tried() {
     let mut pair = Pair::of(support::oldest()).await;
@@ -290,9 +291,9 @@ async fn a_command_for_another_server_is_not_tried() {
         (result.outcome, result.detail.as_str()),
         (Outcome::NotTried, "not tried: that belongs to another server")
     );
-    assert!(is_there(&pair.look, pair.holder.pid).await);
+    assert!(is_there(&pair.observer, pair.holder.pid).await);
     assert_eq!(pair.hands.notes.all(), Vec::<String>::new());
-    // By its own it is.
+    // A command for its own server is.
     assert_eq!(pair.hands.one(Verb::Terminate, target).await.0, Outcome::Done);
     assert_eq!(pair.waiter.end().await, None);
 }

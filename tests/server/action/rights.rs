@@ -1,4 +1,4 @@
-//! A role that may do less: each target has its own result, which names what is missing.
+//! A role with fewer rights: each target has its own result, which names the missing one.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ async fn the_missing_grant_is_reported_to_a_role_without_rights() {
         assert_eq!(outcome, Outcome::Forbidden, "{detail}");
         let grants = format!("GRANT pg_signal_backend TO \"{viewer}\", or GRANT \"{app}\" TO \"{viewer}\"");
         assert!(detail.contains("42501") && detail.ends_with(&grants), "{detail}");
-        // One who may, and does not see whom: in doubt nothing is done.
+        // A role that may signal, but does not see the session: in doubt nothing is done.
         let (outcome, detail) = roles.hands(&blind).await.one(Verb::Terminate, target.clone()).await;
         assert_eq!(outcome, Outcome::Forbidden, "{detail}");
         assert!(detail.ends_with(&format!("GRANT pg_read_all_stats TO \"{blind}\"")), "{detail}");
@@ -130,7 +130,7 @@ async fn autovacuum(roles: &Roles) -> i32 {
         )
         .await
         .unwrap();
-    // The lock comes after the transaction that it does this in.
+    // The lock is taken after the transaction that it does this in.
     let sql = "SELECT a.pid FROM pg_stat_activity a JOIN pg_locks l ON l.pid = a.pid AND l.granted
                 WHERE a.backend_type = 'autovacuum worker' AND l.relation = 'dead'::regclass
                   AND l.mode = 'ShareUpdateExclusiveLock' AND l.database = (SELECT oid FROM pg_database

@@ -5,7 +5,7 @@ use super::support::{self, open};
 
 const SIGNAL: &str = include_str!("../../../assets/sql/signal.sql");
 
-/// As for the holder of a key whom somebody has to wait for.
+/// As for the holder of a key that must block another session.
 fn filled() -> String {
     let held =
         "EXISTS (SELECT FROM locks AS l JOIN own AS o ON o.pid = l.pid WHERE l.granted AND l.tag = 'x')";
@@ -46,7 +46,7 @@ fn step(plan: &[String], name: &str) -> String {
     lines.map(|line| line.trim()).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether these come in this order.
+/// Whether these appear in this order.
 fn in_order(text: &str, parts: &[&str]) -> bool {
     let mut rest = text;
     parts.iter().all(|part| rest.split_once(part).map(|(_, after)| rest = after).is_some())

@@ -93,7 +93,7 @@ impl Place {
         }
     }
 
-    /// Asks, and says what came of it, with the words that explain it.
+    /// Checks the outcome of an action, and the words that explain it.
     async fn is(&mut self, verb: Verb, what: TargetKind, outcome: Outcome, words: &str) {
         let (found, detail) = self.hands.one(verb, what).await;
         assert_eq!(found, outcome, "{verb:?}: {detail}");
@@ -136,15 +136,15 @@ async fn ended_as_seen(place: &mut Place) {
     for (other, words) in others {
         place.is(Verb::Unlock, TargetKind::Lease(other), Outcome::Changed, words).await;
     }
-    let gone = RowTarget { table: 4_000_000_000, ..seen.clone() };
-    place.is(Verb::Unlock, TargetKind::Lease(gone), Outcome::Changed, "its table no longer exists").await;
-    // Its holder goes on renewing it meanwhile.
+    let dropped = RowTarget { table: 4_000_000_000, ..seen.clone() };
+    place.is(Verb::Unlock, TargetKind::Lease(dropped), Outcome::Changed, "its table no longer exists").await;
+    // Its holder continues to renew it meanwhile.
     place.run("UPDATE distlock SET ts = clock_timestamp()").await;
     place
         .is(Verb::Unlock, TargetKind::Lease(seen.clone()), Outcome::Done, "the lease of node1 has ended")
         .await;
     place.is(Verb::Unlock, TargetKind::Lease(seen), Outcome::Changed, "since it was seen").await;
-    assert_eq!(place.ask("SELECT owner FROM distlock").await, "node1", "who had it stays");
+    assert_eq!(place.ask("SELECT owner FROM distlock").await, "node1", "the owner stays");
 }
 
 #[tokio::test]
@@ -157,7 +157,7 @@ async fn a_table_that_was_made_again_is_another_one() {
     place.run("DROP TABLE distlock; CREATE TABLE distlock (id int, expired_time interval, owner text, ts timestamptz)").await;
     place.run(row).await;
     place.is(Verb::Unlock, TargetKind::Lease(seen), Outcome::Changed, "its table no longer exists").await;
-    // What inherits from it is somebody else's, and two of one id are told apart by nobody.
+    // A row of a child table belongs to another table, and two rows of one id cannot be distinguished.
     place
         .run(&format!("CREATE TABLE child () INHERITS (distlock); {}", row.replace("distlock", "child")))
         .await;
@@ -201,7 +201,7 @@ async fn a_task_is_changed_only_as_it_was_seen() {
             "disable 1 a: is_enabled = false, enable 1 a: is_enabled = true, \
              make_due 1 a: next_run_at = clock_timestamp()"
         );
-        // Its end would set the time anew.
+        // Its end would set the time again.
         own.run("SELECT try_acquire_task_lock(1, 'w')").await;
         let task = TargetKind::Task(own.task().await);
         own.is(Verb::MakeDue, task, Outcome::Changed, "it is running now").await;
@@ -296,7 +296,7 @@ async fn a_task_and_an_item_are_due_an_hour_later() {
         own.is(Verb::PutOff, TargetKind::Item(other), Outcome::Changed, "another attempt began").await;
         own.is(Verb::PutOff, TargetKind::Item(pending.clone()), Outcome::Done, "due an hour later").await;
         assert_eq!(own.ask(&in_hours("not_before", "task_queue")).await, "1");
-        assert_eq!(own.ask("SELECT count(*) FROM claim_queue_items('w', 1)").await, "0", "nobody gets it");
+        assert_eq!(own.ask("SELECT count(*) FROM claim_queue_items('w', 1)").await, "0", "no worker gets it");
         let noted = "SELECT string_agg(detail, ', ' ORDER BY id) FROM locktop_audit WHERE action = 'put_off'";
         assert_eq!(
             own.ask(noted).await,
@@ -304,7 +304,7 @@ async fn a_task_and_an_item_are_due_an_hour_later() {
              a: next_run_at = greatest(t.next_run_at, clock_timestamp()) + interval '1 hour', \
              item 1 of the work queue: due an hour later"
         );
-        // Who runs it or works on it sets the time.
+        // The worker that runs it or works on it sets the time.
         own.run("UPDATE scheduled_tasks SET next_run_at = now(); SELECT try_acquire_task_lock(1, 'w')").await;
         let task = TargetKind::Task(own.task().await);
         own.is(Verb::PutOff, task, Outcome::Changed, "it is running now").await;
@@ -376,7 +376,7 @@ async fn a_queue_item_is_not_taken_from_a_live_worker() {
         place.is(Verb::Requeue, TargetKind::Item(other), Outcome::Changed, "another attempt began").await;
         let other = with(&claimed, |row| row.worker = Some("v".into()));
         place.is(Verb::Requeue, TargetKind::Item(other), Outcome::Changed, "another worker holds it").await;
-        // The session that took it is another one, which is gone.
+        // Another session took it, and has ended.
         place.run("UPDATE task_queue SET backend_start = backend_start - interval '1 second'").await;
         place.is(Verb::Requeue, TargetKind::Item(claimed.clone()), Outcome::Done, "pending again").await;
         place.is(Verb::Requeue, TargetKind::Item(claimed), Outcome::Changed, "its status has changed").await;
@@ -474,7 +474,6 @@ async fn a_published_execution_is_failed_only_while_its_key_is_free() {
     }
 }
 
-/// What one may not do is named, with the grant that helps.
 #[tokio::test]
 async fn the_needed_grant_is_reported_if_a_role_cannot_change_the_table() {
     let version = support::oldest();

@@ -1,4 +1,4 @@
-//! A client that came over the network is compared by its address and port.
+//! A client that connected over the network is compared by its address and port.
 
 use std::net::TcpListener;
 
@@ -14,7 +14,7 @@ use locktop::pg::poll::{PollLimits, Session as Poll};
 
 use super::stage::{Hands, Session};
 
-/// A server on a port that nobody had a moment before.
+/// A server on a port that was free a moment before.
 async fn server() -> (EmbeddedServer, ConnInfo) {
     for _ in 0..5 {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -35,8 +35,8 @@ async fn a_session_with_another_client_address_is_left_alone() {
     let mut poll = Poll::open(&info, PollLimits::default()).await.unwrap();
     let view = view_builder.snapshot_taken(poll.poll(None).await.unwrap());
     let id = view.snapshot.as_ref().unwrap().backend(session.pid).unwrap().id();
-    let look = PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] };
-    let plan = plan::sessions(&look, &Ask::new(Verb::Terminate, vec![RowId::Backend(id)]));
+    let context = PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] };
+    let plan = plan::sessions(&context, &Ask::new(Verb::Terminate, vec![RowId::Backend(id)]));
     let TargetKind::Session(target) = &plan.rows[0].target.what else { panic!("{plan:?}") };
     assert_eq!(target.client.address.as_deref(), Some("127.0.0.1"));
     assert!(target.client.port.unwrap() > 0);

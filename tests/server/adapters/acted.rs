@@ -1,4 +1,4 @@
-//! Giving jobs back to their systems, and ending leases of theirs: what is done, and above all what is not.
+//! Returning jobs to the queues of their systems, and ending their leases: what is done, and above all what is not.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ fn allowed() -> Vec<Arc<Adapter>> {
     built_in().unwrap().into_iter().map(allow).collect()
 }
 
-/// A database with these tables, and what acts on it.
+/// A database with these tables, and an executor for it.
 struct Ground {
     stage: Stage,
     info: ConnInfo,
@@ -104,7 +104,7 @@ const GOOD_JOB_ROWS: &str = "
 async fn a_good_job_job_is_released_once_and_only_as_it_was_seen() {
     let mut ground = Ground::of(&format!("{GOOD_JOB}{GOOD_JOB_ROWS}"), allowed()).await;
     let owner = "SELECT locked_by_id FROM good_jobs WHERE job_class = ";
-    // Nobody has it any more.
+    // No worker has it any more.
     let plan = ground.job("Absent");
     assert!(plan.rows[0].cautions[0].words.contains("may still be working"), "{:?}", plan.rows[0].cautions);
     let (outcome, detail) = ground.act(&plan).await;
@@ -134,7 +134,7 @@ async fn a_good_job_job_is_released_once_and_only_as_it_was_seen() {
     let plan = ground.job("Silent");
     ground.run("UPDATE good_job_processes SET updated_at = now()").await;
     assert_eq!(ground.act(&plan).await.0, Outcome::Changed);
-    // What is lost by its lock comes back by itself.
+    // A job that is lost by its lock is recovered automatically.
     ground.run("UPDATE good_job_processes SET updated_at = now() - interval '1 hour'").await;
     assert!(
         reason(&ground.job("Free"))
@@ -233,7 +233,7 @@ async fn overdue_jobs_of_oban_and_river_are_returned_to_the_queue() {
     );
 }
 
-/// It has a list of who works: what is missing there is given back, and not before a producer could have shown itself.
+/// It lists its producers: a job of an unlisted one is released, but not before a producer could have been listed.
 #[tokio::test]
 async fn a_python_oban_job_is_released_without_waiting_for_its_rescuer() {
     let rows = "
@@ -265,13 +265,13 @@ async fn a_python_oban_job_is_released_without_waiting_for_its_rescuer() {
         .run("INSERT INTO oban_producers (uuid, node, queue) VALUES ('00000000-0000-0000-0000-0000000000a3', 'c', 'q')")
         .await;
     assert_eq!(ground.act(&back).await.0, Outcome::Changed, "its producer is back");
-    // The server has crashed: the list is empty, and then whoever is first stands there alone.
+    // The server has crashed: the list is empty, and then contains only the first producer.
     ground.run("TRUNCATE oban_producers").await;
-    assert_eq!(ground.act(&crash).await.0, Outcome::Changed, "nobody is listed");
+    assert_eq!(ground.act(&crash).await.0, Outcome::Changed, "no producer is listed");
     ground
         .run("INSERT INTO oban_producers (uuid, node, queue) VALUES ('00000000-0000-0000-0000-0000000000a1', 'a', 'q')")
         .await;
-    assert_eq!(ground.act(&crash).await.0, Outcome::Changed, "nobody is listed for long");
+    assert_eq!(ground.act(&crash).await.0, Outcome::Changed, "no producer has been listed for long");
     ground.run("UPDATE oban_producers SET started_at = started_at - interval '61 s'").await;
     assert_eq!(ground.act(&crash).await.0, Outcome::Done);
 }
@@ -297,7 +297,7 @@ async fn a_lease_is_ended_only_for_the_holder_it_was_seen_with() {
     );
 }
 
-/// A role that may make triggers on a table of a superuser's has its function run by whoever writes there.
+/// A role with the right to create triggers on a table of a superuser has its function run by every role that writes there.
 #[tokio::test]
 async fn nothing_of_a_stranger_runs_when_it_is_written() {
     let name = format!("mallory_{}", std::process::id());
@@ -316,10 +316,10 @@ async fn nothing_of_a_stranger_runs_when_it_is_written() {
     assert_eq!(outcome, Outcome::Refused, "{detail}");
     assert!(detail.contains(&name), "{detail}");
     assert_eq!(ground.value("SELECT count(*) FROM evil.hits").await, "0");
-    // The trap is good.
+    // The trap works.
     ground.run("UPDATE shedlock SET locked_by = 'app-1'").await;
     assert_eq!(ground.value("SELECT count(*) FROM evil.hits").await, "1");
-    // And what is not the table that was seen is not written.
+    // And a table other than the one that was seen is not written.
     let TargetKind::Adapter(mut target) = plan.rows[0].target.what.clone() else { panic!("{:?}", plan.rows) };
     target.oid += 1;
     let (outcome, detail) = ground.hands.one(Verb::Unlock, TargetKind::Adapter(target)).await;
@@ -327,7 +327,7 @@ async fn nothing_of_a_stranger_runs_when_it_is_written() {
     ground.run(&format!("DROP OWNED BY {name} CASCADE; DROP ROLE {name}")).await;
 }
 
-/// A foreign key of somebody else's changes rows of his own table with ours, and what is queued there runs as whoever deletes.
+/// A foreign key of another role changes rows of its table when rows are deleted, and its triggers run as the role that deletes.
 #[tokio::test]
 async fn a_foreign_key_of_a_stranger_runs_nothing() {
     let rows = "
@@ -359,7 +359,7 @@ async fn a_foreign_key_of_a_stranger_runs_nothing() {
             if owner.is_some() { name.as_str() } else { "a foreign key of evil.t changes its rows" };
         assert!(detail.contains(expected), "{detail}");
         assert_eq!(ground.value("SELECT count(*) FROM evil.hits").await, "0");
-        // The trap is good.
+        // The trap works.
         ground.run("DELETE FROM solid_queue_claimed_executions").await;
         let hits = if action == "CASCADE" { "1" } else { "0" };
         assert_eq!(ground.value("SELECT count(*) FROM evil.hits").await, hits);
@@ -392,7 +392,7 @@ async fn an_operator_on_the_path_of_the_database_is_not_called() {
     let (outcome, detail) = ground.act(&plan).await;
     assert_eq!(outcome, Outcome::Done, "{detail}");
     assert_eq!(ground.value("SELECT count(*) FROM evil.hits").await, "0");
-    // The trap is good.
+    // The trap works.
     ground.run("SELECT FROM pg_class WHERE oid = 1259").await;
     assert_ne!(ground.value("SELECT count(*) FROM evil.hits").await, "0");
 }

@@ -1,4 +1,4 @@
-//! `locktop adapters check FILE TARGET`: what the server finds wrong, and where in the file it is.
+//! `locktop adapters check FILE TARGET`: the mistakes that the server finds, and their place in the file.
 
 use locktop::pg::conninfo::ConnInfo;
 
@@ -27,7 +27,7 @@ sql = """UPDATE {jobs} AS j SET state = 'due'
 then = "it is due again"
 "#;
 
-/// The exit status, and what is told of this file there.
+/// The exit status, and the output for this file.
 async fn checked(info: &ConnInfo, text: &str) -> (Option<i32>, String) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("mailer.toml");
@@ -81,7 +81,7 @@ async fn mistakes_found_by_the_server_are_reported_with_their_place() {
     assert_eq!(kept.get::<_, String>(0), "picked", "nothing was run");
 }
 
-/// What a trigger would run belongs to somebody who is not trusted: the statement is not even planned.
+/// A function that a trigger would run belongs to an untrusted owner: the statement is not even planned.
 #[tokio::test]
 async fn an_action_on_a_table_with_a_strangers_trigger_is_refused() {
     let info = database(TABLES).await;

@@ -1,4 +1,4 @@
-//! What is found, in which version, and by which queries it is read.
+//! Which systems are found, in which version, and which queries read them.
 
 use locktop::model::adapter::Part;
 
@@ -20,12 +20,12 @@ async fn three_systems_in_one_database_are_found_and_read() {
 
 async fn are_found(info: &ConnInfo) {
     let found = found(info, &all()).await;
-    let told: Vec<_> = found
+    let summary: Vec<_> = found
         .iter()
         .map(|one| (&*one.adapter.name, &*one.schema, one.version.as_deref(), one.refused.as_deref()))
         .collect();
     assert_eq!(
-        told,
+        summary,
         [
             ("good_job", "public", Some("4.15 or later"), None),
             ("river", "public", Some("migration 6"), None),
@@ -66,7 +66,7 @@ async fn several_schemas_are_several_installations_each_with_its_own_version() {
     assert!(found[0].choice(Part::Paused).is_none(), "without its settings");
 }
 
-/// Five systems in one database, two of them twice: each is told from the others.
+/// Five systems in one database, two of them twice: each is distinguished from the others.
 #[tokio::test]
 async fn several_systems_in_one_database_are_distinguished() {
     let tables = [

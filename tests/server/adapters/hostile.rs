@@ -1,4 +1,4 @@
-//! Files and tables that are wrong or mean harm.
+//! Files and tables that are wrong or malicious.
 
 use locktop::model::adapter::Part;
 
@@ -66,7 +66,7 @@ async fn a_query_must_return_the_columns_of_its_part() {
     assert_eq!(
         used(&one(&info, &adapter(&with(good))).await),
         [(Part::Running, 1, 1)],
-        "what goes with a type is of it"
+        "a compatible type is accepted"
     );
 }
 
@@ -137,7 +137,7 @@ async fn relations_that_are_not_plain_tables_are_refused() {
     run(&info, "DROP SCHEMA f CASCADE").await;
 }
 
-/// A part may be anybody's, or somewhere else: then nothing of the whole is read.
+/// A partition may belong to another role, or be stored elsewhere: then no row of the table is read.
 #[tokio::test]
 async fn partitions_of_a_table_are_checked_too() {
     const TABLES: &str = "CREATE TABLE h_jobs (id int, a int, b text) PARTITION BY LIST (a);
@@ -150,8 +150,8 @@ async fn partitions_of_a_table_are_checked_too() {
         let ground = Ground::new(version).await;
         ground.run("postgres", TABLES).await;
         let client = ground.client_as("boss", "locktop").await;
-        let look = async || survey(&client, &TrustedOwners::default(), &query).await.unwrap();
-        assert_eq!(used(&look().await[0]), [(Part::Running, 1, 1)]);
+        let surveyed = async || survey(&client, &TrustedOwners::default(), &query).await.unwrap();
+        assert_eq!(used(&surveyed().await[0]), [(Part::Running, 1, 1)]);
         ground
             .run(
                 "mallory",
@@ -159,12 +159,12 @@ async fn partitions_of_a_table_are_checked_too() {
             )
             .await;
         ground.run("postgres", "ALTER TABLE h_jobs ATTACH PARTITION evil.part FOR VALUES IN (2)").await;
-        let refused = look().await[0].refused.clone().unwrap();
+        let refused = surveyed().await[0].refused.clone().unwrap();
         assert!(
             refused.starts_with("evil.part, a part of public.h_jobs, belongs to mallory, who is not trusted"),
             "{refused}"
         );
-        ground.is_clean("a part of a stranger");
+        ground.is_clean("a partition of an untrusted role");
         ground
             .run(
                 "postgres",
@@ -172,7 +172,7 @@ async fn partitions_of_a_table_are_checked_too() {
                  CREATE FOREIGN TABLE h_jobs_f PARTITION OF h_jobs FOR VALUES IN (3) SERVER f OPTIONS (filename '/nonexistent')",
             )
             .await;
-        let refused = look().await[0].refused.clone().unwrap();
+        let refused = surveyed().await[0].refused.clone().unwrap();
         assert_eq!(*refused, *"h_jobs_f, a part of public.h_jobs, is a foreign table, which is not read");
     }
 }
@@ -208,7 +208,7 @@ async fn queries_on_tables_of_an_untrusted_owner_are_not_planned() {
         let client = ground.client_as("boss", "locktop").await;
         let trusted: TrustedOwners = ["mallory".to_owned()].into_iter().collect();
         survey(&client, &trusted, &all()).await.unwrap();
-        assert!(!ground.tags().is_empty(), "the traps are good");
+        assert!(!ground.tags().is_empty(), "the traps work");
     }
 }
 
@@ -283,7 +283,7 @@ async fn nothing_is_read_that_has_a_column_of_a_strangers_type() {
     }
 }
 
-/// Nor do a thousand tables of somebody hide a good one, and what he names in them does not make the answer large.
+/// A thousand tables of another role do not hide a good one, and the names in them do not make the answer large.
 #[tokio::test]
 async fn decoys_hide_nothing() {
     const DECOYS: &str = "
@@ -304,9 +304,9 @@ async fn decoys_hide_nothing() {
         let found = survey(&client, &TrustedOwners::default(), &all()).await.unwrap();
         let good: Vec<_> = found.iter().filter(|one| one.refused.is_none()).collect();
         assert!(good.len() == 1 && &*good[0].adapter.name == "shedlock", "{good:?}");
-        // And who is left out is told: the last of them.
-        let told: Vec<_> = found.iter().filter(|one| !one.is_somewhere()).collect();
-        let [left] = told[..] else { panic!("{told:?}") };
+        // And the table that is left out is reported: the last of them.
+        let left_out: Vec<_> = found.iter().filter(|one| !one.is_somewhere()).collect();
+        let [left] = left_out[..] else { panic!("{left_out:?}") };
         let reason =
             "1 table left out, because at most 1,000 are checked in total, those of trusted owners first";
         assert_eq!((&*left.adapter.name, left.refused.as_deref()), ("quartz", Some(reason)));

@@ -1,4 +1,4 @@
-//! Sessions of workers as a proof: what is told where none is connected, and where that cannot be known.
+//! Sessions of workers as a proof: what is reported if none is connected, and if that cannot be known.
 
 use super::stage::Stage;
 use super::states::{expected, told};
@@ -59,13 +59,12 @@ async fn a_queue_without_a_session_of_a_worker_is_a_finding() {
     elsewhere.batch_execute("LISTEN \"jobs:insert\"").await.unwrap();
     stage.look().await;
     assert!(unserved(stage.view()).is_some());
-    // It comes back.
+    // It connects again.
     let again = stage.client().await;
     again.batch_execute("LISTEN \"jobs:insert\"").await.unwrap();
     stage.look_until("no finding", |view| unserved(view).is_none()).await;
 }
 
-/// Who does not see the statements of others does not know that there is none.
 #[tokio::test]
 async fn presence_is_unknown_without_the_right_to_see_other_sessions() {
     let mut stage = Stage::on(server().await, &format!("{GRAPHILE}{ROWS}")).await;
@@ -84,7 +83,7 @@ async fn presence_is_unknown_without_the_right_to_see_other_sessions() {
     assert!(stage.json()["adapters"][0]["sessions"].is_null());
 }
 
-/// Of pg-boss each instance has a name of its own: its sessions tell whether it was killed or stopped.
+/// Each instance of pg-boss has its own name: its sessions show whether it was killed or stopped.
 #[tokio::test]
 async fn sessions_decide_if_a_silent_instance_has_ended() {
     let rows = "
@@ -101,7 +100,7 @@ async fn sessions_decide_if_a_silent_instance_has_ended() {
     stage.adapters(all()).await;
     stage.look().await;
     let view = stage.look().await;
-    // Of the second queue the job began after the last beat of the one instance that was there: a later one has not got it.
+    // The job of the second queue began after the last heartbeat of the only instance then: a later one does not have it.
     let rows =
         [("q", "lost", "heartbeat", "as"), ("r", "lost", "heartbeat", "as"), ("s", "running", "lease", "")];
     assert_eq!(told(&view), expected(&rows), "15 minutes are not over");

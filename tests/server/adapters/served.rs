@@ -67,7 +67,7 @@ async fn a_queue_without_live_workers_is_a_finding() {
     stage.look().await;
     let view = stage.look().await;
     assert!(view.findings.iter().all(|finding| finding.check != "adapter_queue"), "one worker lives");
-    for (change, who) in [
+    for (change, reason) in [
         (
             "UPDATE solid_queue_processes SET last_heartbeat_at = now() - interval '1 hour'",
             "none of its 2 workers is alive",
@@ -75,8 +75,9 @@ async fn a_queue_without_live_workers_is_a_finding() {
         ("DELETE FROM solid_queue_processes", "no worker is listed"),
     ] {
         stage.client().await.batch_execute(change).await.unwrap();
-        let is_it = |finding: &&Finding| finding.check == "adapter_queue" && finding.summary.ends_with(who);
-        stage.look_until(who, |view| view.findings.iter().any(|finding| is_it(&finding))).await;
+        let is_it =
+            |finding: &&Finding| finding.check == "adapter_queue" && finding.summary.ends_with(reason);
+        stage.look_until(reason, |view| view.findings.iter().any(|finding| is_it(&finding))).await;
         let finding = stage.view().findings.iter().find(is_it).unwrap();
         let begins = "Solid Queue: 1 job is due, for 1h00m, and ";
         assert!(finding.summary.starts_with(begins), "{}", finding.summary);

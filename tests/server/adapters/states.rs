@@ -1,4 +1,4 @@
-//! Rows of each state, and what is told of them: the state, what proves it, and what becomes of it by itself.
+//! Rows of each state, and what is reported: the state, its proof, and the automatic recovery.
 
 use locktop::model::view::View;
 use serde_json::{Value, json};
@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 use super::stage::Stage;
 use super::{GOOD_JOB, RIVER, SOLID_QUEUE, all, support};
 
-/// A database with these tables, and a session that reads them at its second look.
+/// A database with these tables, and a session that reads them at its second poll.
 pub(super) async fn stage(ddl: &str) -> Stage {
     let mut stage = Stage::on(super::server().await, ddl).await;
     stage.adapters(all()).await;
-    assert!(stage.look().await.adapters.rows.is_empty(), "nobody waits for them at the first look");
+    assert!(stage.look().await.adapters.rows.is_empty(), "the first poll does not wait for them");
     stage
 }
 
-/// What is told of each job: its name, state, proof, and how what becomes of it begins.
+/// The name of each job, its state, proof, and the first word about its recovery.
 pub(super) fn told(view: &View) -> Vec<(String, &'static str, &'static str, String)> {
     let mut rows: Vec<_> = view
         .adapters
@@ -234,7 +234,7 @@ async fn small_leases() {
         ],
     )
     .await;
-    // What is picked is not due any more, and what is to be tried again is.
+    // A job that is picked is no longer due, and one to be tried again is.
     let is_one = |one: &&Value| one["adapter"] == "db_scheduler";
     let one = json["adapters"].as_array().unwrap().iter().find(is_one).unwrap();
     let mut depth: Vec<_> = one["depth"].as_array().unwrap().iter().collect();
@@ -279,11 +279,11 @@ async fn a_locked_table_is_reported_and_its_last_rows_are_kept() {
     })
     .await;
     assert!(error(&view).unwrap().contains("is locked"), "{:?}", error(&view));
-    assert_eq!(view.adapters.rows.len(), 1, "what was read stays");
+    assert_eq!(view.adapters.rows.len(), 1, "the last rows are kept");
     let finding = view.findings.iter().find(|finding| finding.check == "adapter").unwrap();
     assert!(finding.summary.contains("is locked"), "{}", finding.summary);
     let json = stage.json();
-    assert_eq!(json["adapters"][0]["jobs"], serde_json::json!([]), "but is no news");
+    assert_eq!(json["adapters"][0]["jobs"], serde_json::json!([]), "but are not reported as current");
     other.batch_execute("ROLLBACK").await.unwrap();
     support::wait_until("the part to be read again", async || error(&*stage.look().await).is_none()).await;
 }
@@ -393,7 +393,7 @@ async fn que() {
     assert_eq!(
         told(&view),
         expected(&rows),
-        "a job that is taken is told once, though it is still due by its row"
+        "a job that is taken is reported once, though it is still due by its row"
     );
     let held = view.adapters.rows.iter().find(|row| row.judged.state.as_str() == "running").unwrap();
     assert_eq!(held.worker.as_deref(), Some("web:4711"));
@@ -453,7 +453,7 @@ async fn pg_timetable() {
         ("Another", "lost", "absent", "when"),
         ("Failed", "failed", "none", ""),
     ];
-    assert_eq!(told(&view), expected(&rows), "a client is there while one of its own sessions is");
+    assert_eq!(told(&view), expected(&rows), "a client is connected while one of its own sessions is");
     let schedules = &stage.json()["adapters"][0]["schedules"];
     assert_eq!([&schedules[0]["schedule"], &schedules[6]["enabled"]], [&json!("0 3 * * *"), &json!(false)]);
 }

@@ -1,20 +1,20 @@
-//! Jobs that go no further, and what waits behind a job whose worker no longer exists: which are told, and which are not.
+//! Jobs that do not continue, and those that wait for a job whose worker no longer exists: which are reported, and which are not.
 
 use locktop::model::view::View;
 
 use super::states::stage;
 use super::{RIVER, SOLID_QUEUE};
 
-/// The summaries of a check, and what stands behind each.
-fn told(view: &View, check: &str) -> Vec<(String, String)> {
+/// The findings of a check: summary and details.
+fn findings_of(view: &View, check: &str) -> Vec<(String, String)> {
     let those = view.findings.iter().filter(|finding| finding.check == check);
     those.map(|finding| (finding.summary.to_string(), finding.about.to_string())).collect()
 }
 
-/// What these tables with these rows tell of a check, each with the beginning of what stands behind it.
-async fn tells(check: &str, ddl: &str, expected: &[(&str, &str)]) {
+/// Checks the findings for these tables and rows: each summary, and the beginning of its details.
+async fn reports(check: &str, ddl: &str, expected: &[(&str, &str)]) {
     let mut stage = stage(ddl).await;
-    let found = told(&*stage.look().await, check);
+    let found = findings_of(&*stage.look().await, check);
     assert_eq!(found.len(), expected.len(), "{found:?}");
     for ((summary, about), (words, behind)) in found.iter().zip(expected) {
         assert_eq!(summary, words);
@@ -41,10 +41,10 @@ async fn a_quartz_trigger_without_its_fired_row_is_stuck() {
             ('c', 't1', 'g', 'Reserved', 'g', ms('1 s'), 'ACQUIRED'), ('c', 't2', 'g', 'Waits', 'g', ms('1 s'), 'BLOCKED'),
             ('c', 't3', 'g', 'Paused', 'g', ms('1 s'), 'PAUSED');";
     let healthy = format!("{QUARTZ}{MS}{rows}");
-    tells("adapter_stuck", &healthy, &[]).await;
+    reports("adapter_stuck", &healthy, &[]).await;
     let mut stage = stage(&healthy).await;
     let view = stage.look().await;
-    assert!(view.adapters.rows.iter().all(|row| row.advice.is_none()), "nobody has to do anything");
+    assert!(view.adapters.rows.iter().all(|row| row.advice.is_none()), "no action is needed");
     for (row, expected, reason) in [
         (
             "('c', 't4', 'g', 'Taken', 'g', ms('1 h'), 'ACQUIRED')",
@@ -65,11 +65,11 @@ async fn a_quartz_trigger_without_its_fired_row_is_stuck() {
         let row = format!(
             "INSERT INTO qrtz_triggers (sched_name, trigger_name, trigger_group, job_name, job_group, next_fire_time, trigger_state) VALUES {row};"
         );
-        tells("adapter_stuck", &format!("{healthy}{row}"), &[(expected, reason)]).await;
+        reports("adapter_stuck", &format!("{healthy}{row}"), &[(expected, reason)]).await;
     }
 }
 
-/// What a node has reserved that is gone counts as lost; what one has that lives is nobody's business.
+/// A job reserved by a node that has ended is lost; one reserved by a live node is not reported.
 #[tokio::test]
 async fn a_job_reserved_by_a_dead_quartz_node_is_lost() {
     let rows = "
@@ -128,11 +128,11 @@ async fn jobs_behind_a_lost_job_are_reported_with_its_key() {
             "pg-boss: job q is lost (lease) and keeps key q k: 1 listed job waits for it",
         ),
     ] {
-        tells("adapter_key", &format!("{tables}{rows}"), &[(expected, "recovery: ")]).await;
+        reports("adapter_key", &format!("{tables}{rows}"), &[(expected, "recovery: ")]).await;
     }
 }
 
-/// Its own time and that of its semaphore have to be over, and nobody may have looked for longer than they do.
+/// It is reported only after its own time and that of its semaphore have expired, and a dispatcher should have freed it since.
 #[tokio::test]
 async fn a_job_blocked_by_an_expired_semaphore_is_reported() {
     let rows = |blocked: &str, semaphore: &str| {
@@ -143,11 +143,11 @@ async fn a_job_blocked_by_an_expired_semaphore_is_reported() {
             INSERT INTO solid_queue_semaphores (key, value, expires_at) VALUES ('k', 0, now() - interval '{semaphore}');"
         )
     };
-    let told = "Solid Queue: job Blocked is blocked by a limit that expired 12h00m ago (key k)";
-    tells("adapter_asleep", &rows("13 h", "12 h"), &[(told, "recovery: a dispatcher frees")]).await;
-    tells("adapter_asleep", &rows("12 h", "13 h"), &[(told, "recovery: a dispatcher frees")]).await;
-    tells("adapter_asleep", &rows("1 h", "5 min"), &[]).await;
-    tells("adapter_asleep", &rows("1 h", "-3 min"), &[]).await;
+    let summary = "Solid Queue: job Blocked is blocked by a limit that expired 12h00m ago (key k)";
+    reports("adapter_asleep", &rows("13 h", "12 h"), &[(summary, "recovery: a dispatcher frees")]).await;
+    reports("adapter_asleep", &rows("12 h", "13 h"), &[(summary, "recovery: a dispatcher frees")]).await;
+    reports("adapter_asleep", &rows("1 h", "5 min"), &[]).await;
+    reports("adapter_asleep", &rows("1 h", "-3 min"), &[]).await;
 }
 
 #[tokio::test]
@@ -161,8 +161,8 @@ async fn scheduled_jobs_that_are_not_made_due_are_reported() {
         )
     };
     let expected = "Solid Queue: scheduled job Asleep was due 1h00m ago, but has not been put into its queue";
-    tells("adapter_asleep", &solid("1 hour"), &[(expected, "")]).await;
-    tells("adapter_asleep", &solid("10 seconds"), &[]).await;
+    reports("adapter_asleep", &solid("1 hour"), &[(expected, "")]).await;
+    reports("adapter_asleep", &solid("10 seconds"), &[]).await;
     let river = |lease: &str| {
         format!(
             "{RIVER}
@@ -172,8 +172,8 @@ async fn scheduled_jobs_that_are_not_made_due_are_reported() {
     };
     let expected =
         "River: 2 scheduled jobs were due up to 1h00m ago, but have not been put into their queues";
-    tells("adapter_asleep", &river("1 minute"), &[(expected, "")]).await;
-    tells("adapter_asleep", &river("-5 minutes"), &[(expected, "no leader: its lease expired 5m")]).await;
+    reports("adapter_asleep", &river("1 minute"), &[(expected, "")]).await;
+    reports("adapter_asleep", &river("-5 minutes"), &[(expected, "no leader: its lease expired 5m")]).await;
 }
 
 #[tokio::test]
@@ -185,11 +185,11 @@ async fn schedules_that_are_not_started_are_reported() {
         )
     };
     let one = "PgQueuer: schedule report was due 12m00s ago, but was not started";
-    tells("adapter_schedule", &rows("12 minutes", ""), &[(one, "")]).await;
-    tells("adapter_schedule", &rows("10 seconds", ""), &[]).await;
+    reports("adapter_schedule", &rows("12 minutes", ""), &[(one, "")]).await;
+    reports("adapter_schedule", &rows("10 seconds", ""), &[]).await;
     let two = "PgQueuer: 2 schedules were due up to 1h00m ago, but were not started, including hourly";
     let more = ", ('0 * * * *', 'hourly', now() - interval '1 hour')";
-    tells("adapter_schedule", &rows("12 minutes", more), &[(two, "")]).await;
+    reports("adapter_schedule", &rows("12 minutes", more), &[(two, "")]).await;
 }
 
 #[tokio::test]
@@ -199,10 +199,9 @@ async fn a_job_of_oban_without_an_attempt_left_is_stuck() {
         "Oban: job Spent will not continue without help",
         "it is available, and no attempt is left: it is never fetched",
     )];
-    tells("adapter_stuck", &format!("{}{rows}", include_str!("tables/oban.sql")), &expected).await;
+    reports("adapter_stuck", &format!("{}{rows}", include_str!("tables/oban.sql")), &expected).await;
 }
 
-/// Who leads is named where jobs are late, and nobody does.
 #[tokio::test]
 async fn late_jobs_report_a_missing_leader() {
     for (lease, begins) in [("-5 minutes", "no leader: its lease expired 5m"), ("1 minute", "recovery: ")] {
@@ -211,7 +210,7 @@ async fn late_jobs_report_a_missing_leader() {
              INSERT INTO river_leader (leader_id, elected_at, expires_at) VALUES ('host', now(), now() + interval '{lease}');"
         );
         let mut stage = stage(&format!("{RIVER}{rows}")).await;
-        let found = told(&*stage.look().await, "adapter_job");
+        let found = findings_of(&*stage.look().await, "adapter_job");
         assert!(found[0].1.starts_with(begins), "{found:?}");
     }
 }

@@ -161,9 +161,9 @@ async fn odoo_queue_job() {
     let (pid, runs_on) = (support::pid(&worker).await, support::pid(&runner).await);
     let both_run = |view: &View| view.adapters.count(JobState::Running) == 2;
     stage.look_until("both to run", both_run).await;
-    // What its transaction leaves in the row locks nothing.
-    let gone = support::pid(&killed).await;
-    runner.execute("SELECT pg_terminate_backend($1)", &[&gone]).await.unwrap();
+    // The trace of its transaction in the row is no lock.
+    let killed_pid = support::pid(&killed).await;
+    runner.execute("SELECT pg_terminate_backend($1)", &[&killed_pid]).await.unwrap();
     stage.look_until("one to be killed", |view| view.adapters.count(JobState::Running) == 1).await;
     let mut rows = vec![
         ("sale.order.held", "running", "session", ""),
@@ -192,7 +192,7 @@ async fn odoo_queue_job() {
     drop(runner);
     let is_free = |view: &View| view.adapters.leases.iter().all(|lease| lease.state == LeaseState::Free);
     stage.look_until("the lock of the runner to be free", is_free).await;
-    // Versions before 18 have no such row: nothing tells whether a job runs.
+    // Versions before 18 have no such row: it is not known whether a job runs.
     worker.batch_execute("ROLLBACK; DROP TABLE queue_job_lock").await.unwrap();
     stage.adapters(all()).await;
     stage.look().await;

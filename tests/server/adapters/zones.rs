@@ -13,19 +13,19 @@ use super::states::{expected, told};
 use crate::action::stage::Hands;
 
 const ZONE: &str = "America/New_York";
-/// One that lives has a job, and another one waits for its time.
+/// A live worker has a job, and another job is scheduled.
 const LIVE: &str = "
     SET TimeZone = 'America/New_York';
     INSERT INTO solid_queue_processes (id, kind, last_heartbeat_at, pid, hostname) VALUES (1, 'Worker', localtimestamp - interval '20 s', 11, 'web');
     INSERT INTO solid_queue_jobs (id, queue_name, class_name) VALUES (1, 'q', 'Runs'), (2, 'q', 'Later'), (3, 'q', 'Silent');
     INSERT INTO solid_queue_claimed_executions (job_id, process_id, created_at) VALUES (1, 1, localtimestamp - interval '1 minute');
     INSERT INTO solid_queue_scheduled_executions (job_id, queue_name, scheduled_at) VALUES (2, 'q', localtimestamp + interval '1 hour');";
-/// And one that does not.
+/// A silent worker.
 const SILENT: &str = "
     INSERT INTO solid_queue_processes (id, kind, last_heartbeat_at, pid, hostname) VALUES (2, 'Worker', localtimestamp - interval '6 minutes', 12, 'web');
     INSERT INTO solid_queue_claimed_executions (job_id, process_id, created_at) VALUES (3, 2, localtimestamp - interval '10 minutes');";
 
-async fn looked(rows: &str, zone: Option<&str>) -> Stage {
+async fn polled(rows: &str, zone: Option<&str>) -> Stage {
     let mut stage = Stage::on(super::server().await, &format!("{SOLID_QUEUE}{rows}")).await;
     let of = |adapter| Adapter { allows_actions: true, time_zone: zone.map(Into::into), ..adapter };
     stage.adapters(built_in().unwrap().into_iter().map(of).map(Arc::new).collect()).await;
@@ -39,7 +39,7 @@ fn hints(stage: &Stage) -> Vec<String> {
     findings.map(|finding| format!("{}; {}", finding.summary, finding.about)).collect()
 }
 
-/// What `R` on the only job that is lost would do.
+/// The plan of `R` for the only job that is lost.
 fn recovery(stage: &Stage) -> plan::ActionPlan {
     let lost = stage.view().adapters.rows.iter().find(|row| row.judged.state.is_lost()).unwrap();
     plan::rows(
@@ -51,7 +51,7 @@ fn recovery(stage: &Stage) -> plan::ActionPlan {
 
 #[tokio::test]
 async fn a_worker_in_another_time_zone_seems_silent_until_it_is_configured() {
-    let stage = looked(LIVE, None).await;
+    let stage = polled(LIVE, None).await;
     let runs = told(stage.view()).into_iter().find(|row| row.0 == "Runs").unwrap();
     assert_eq!((runs.1, runs.2), ("lost", "heartbeat"));
     let hints_of = hints(&stage);
@@ -62,8 +62,8 @@ async fn a_worker_in_another_time_zone_seems_silent_until_it_is_configured() {
     assert!(hint.ends_with("time_zone in [adapters.solid_queue] of the config to their zone"), "{hint}");
     let words = recovery(&stage).rows[0].cautions[0].words.clone();
     assert!(words.starts_with("its last heartbeat is off by a multiple of 30 minutes"), "{words}");
-    // Said, it lives, and nothing is given back that it has.
-    let stage = looked(LIVE, Some(ZONE)).await;
+    // With the zone configured it is alive, and none of its jobs is released.
+    let stage = polled(LIVE, Some(ZONE)).await;
     let rows = [("Runs", "running", "heartbeat", ""), ("Later", "scheduled", "none", "")];
     assert_eq!(told(stage.view()), expected(&rows));
     assert_eq!(hints(&stage), [""; 0]);
@@ -71,14 +71,14 @@ async fn a_worker_in_another_time_zone_seems_silent_until_it_is_configured() {
 
 #[tokio::test]
 async fn actions_compare_and_write_times_in_the_configured_zone() {
-    let stage = looked(&format!("{LIVE}{SILENT}"), Some(ZONE)).await;
+    let stage = polled(&format!("{LIVE}{SILENT}"), Some(ZONE)).await;
     let plan = recovery(&stage);
     let [row] = plan.rows.as_slice() else { panic!("{:?}", plan.refused) };
     let mut hands = Hands::of(stage.info()).await;
     let client = stage.client().await;
     let ready = "SELECT count(*), coalesce(bool_and(abs(extract(epoch FROM created_at - (now() AT TIME ZONE 'America/New_York'))) < 300), true)
         FROM solid_queue_ready_executions WHERE job_id = 3";
-    // By its own times it is not silent any more.
+    // In its own time zone it is no longer silent.
     let beat = "UPDATE solid_queue_processes SET last_heartbeat_at = now() AT TIME ZONE 'America/New_York' - interval '4 minutes' WHERE id = 2";
     client.batch_execute(beat).await.unwrap();
     assert_eq!(hands.one(Verb::Recover, row.target.what.clone()).await.0, Outcome::Changed);
@@ -101,7 +101,7 @@ async fn actions_compare_and_write_times_in_the_configured_zone() {
 
 #[tokio::test]
 async fn an_unknown_time_zone_is_reported() {
-    let stage = looked(LIVE, Some("America/New_Yorck")).await;
+    let stage = polled(LIVE, Some("America/New_Yorck")).await;
     let hints = hints(&stage);
     assert!(hints.iter().any(|hint| hint.contains("New_Yorck")), "{hints:?}");
     assert!(stage.view().adapters.rows.is_empty());

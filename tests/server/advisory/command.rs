@@ -93,7 +93,7 @@ async fn a_signal_is_passed_on_to_the_program_and_ends_a_wait() {
     kill_process(Pid::from_child(&waiter), Signal::TERM).unwrap();
     assert_eq!(end(waiter).await.status, Some(143));
     eye.until_gone(pid).await;
-    // The shell may not have come to its trap yet.
+    // The shell may not have set its trap yet.
     let mut child = child;
     wait_until("the program to end", async || {
         let _ = kill_process(Pid::from_child(&child), Signal::TERM);

@@ -19,14 +19,14 @@ async fn only_one_leads_and_a_leader_that_lost_its_lock_waits_again() {
     for version in versions() {
         let info = database(server_of(version).await).await;
         let eye = Eye::open(&info).await;
-        let (told, mut leaders) = mpsc::unbounded_channel();
+        let (started, mut leaders) = mpsc::unbounded_channel();
         let stop = Arc::new(Notify::new());
         let mut running = Vec::new();
         for name in ["a", "b"] {
-            let (locks, told, stop) = (Locks::new(info.clone()), told.clone(), Arc::clone(&stop));
+            let (locks, started, stop) = (Locks::new(info.clone()), started.clone(), Arc::clone(&stop));
             running.push(tokio::spawn(async move {
                 let work = || {
-                    told.send(name).unwrap();
+                    started.send(name).unwrap();
                     std::future::pending()
                 };
                 locks.lead("scheduler", stop.notified(), work).await

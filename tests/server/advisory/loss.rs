@@ -1,4 +1,4 @@
-//! Connections that end, and what becomes of their locks.
+//! Connections that end, and their locks.
 
 use locktop::locks::advisory::source::Direct;
 use locktop::locks::advisory::{Conn, Key, Mode, Source};
@@ -39,7 +39,7 @@ async fn a_holder_is_notified_when_its_connection_ends() {
             "{version}: {reason}"
         );
         assert_eq!(lock.check(), Err(reason.clone()));
-        assert_eq!(lock.lost().await, reason, "also who asks later");
+        assert_eq!(lock.lost().await, reason, "a later call returns the same reason");
         eye.until_gone(lock.pid()).await;
         assert!(is_free(&info, KEY).await, "{version}");
         let error = lock.release().await.unwrap_err();
@@ -47,7 +47,7 @@ async fn a_holder_is_notified_when_its_connection_ends() {
     }
 }
 
-/// A port that nobody has at the moment.
+/// A port that is free at the moment.
 fn port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
@@ -74,7 +74,7 @@ async fn a_connection_of_its_own_may_idle_and_is_watched_from_the_servers_side()
         let mut connection = tcp.unwrap().get().await.unwrap();
         for (name, expected) in [
             ("idle_session_timeout", "0"),
-            // What the kernel says of the socket.
+            // The state of the socket in the kernel.
             ("tcp_keepalives_idle", "30"),
             ("tcp_keepalives_interval", "10"),
             ("tcp_keepalives_count", "3"),

@@ -24,7 +24,7 @@ async fn permits_are_limited_and_waiters_are_served_in_order() {
         assert_ne!(first.held(), second.held());
         assert!(taken(&locks, Wait::Never).await.is_none(), "{version}");
         assert!(taken(&locks, Wait::AtMost(Duration::from_millis(120))).await.is_none(), "{version}");
-        assert!(is_free(&info, "reports #queue").await, "{version}: who gives up leaves the queue");
+        assert!(is_free(&info, "reports #queue").await, "{version}: a waiter that gives up leaves the queue");
 
         let (served, mut order) = tokio::sync::mpsc::unbounded_channel();
         let queue = "SELECT count(*) FROM pg_locks l, pg_database d WHERE d.oid = l.database AND NOT l.granted \
@@ -46,7 +46,7 @@ async fn permits_are_limited_and_waiters_are_served_in_order() {
         second.release().await.unwrap();
         let (at, third) = order.recv().await.unwrap();
         assert_eq!(at, 0, "{version}");
-        eye.until("its permit to be seen by name", &tag.replace("count(*)", "count(*) > 0")).await;
+        eye.until("its permit to be visible by name", &tag.replace("count(*)", "count(*) > 0")).await;
         drop(first);
         let (at, fourth) = order.recv().await.unwrap();
         assert_eq!(at, 1, "{version}");

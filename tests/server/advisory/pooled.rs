@@ -28,7 +28,7 @@ async fn a_session_lock_behind_a_pooler_in_transaction_mode_is_a_strangers_and_i
     for more in ["", "default_pool_size = 1", "server_round_robin = 1"] {
         let pooler = Pooler::start_with(server, "transaction", more);
         let info = through(&pooler, &direct);
-        // What would happen: the lock stays behind on a connection that is everybody's.
+        // Without the check: the lock stays on a connection that all clients share.
         let (naive, stranger) = (open(&info).await, open(&info).await);
         ask(&naive.client, "SELECT pg_advisory_lock(77)").await;
         assert_eq!(
@@ -54,7 +54,7 @@ async fn a_transaction_mode_pooler_used_by_others_is_detected_too() {
     for more in ["", "server_round_robin = 1"] {
         let pooler = Pooler::start_with(server, "transaction", more);
         let info = through(&pooler, &direct);
-        // Three server connections, idle or in a transaction, beside ours.
+        // Three other server connections, idle or in a transaction.
         let others = [open(&info).await, open(&info).await, open(&info).await];
         for other in &others {
             other.client.batch_execute("BEGIN").await.unwrap();
@@ -85,7 +85,7 @@ async fn behind_a_pooler_in_session_mode_a_session_is_ones_own() {
     assert!(!is_free(&direct, KEY).await);
     lock.release().await.unwrap();
     assert!(is_free(&direct, KEY).await);
-    // The pooler keeps the server's connection, and clears it of its locks before anybody else has it.
+    // The pooler keeps the server's connection, and clears its locks before another client gets it.
     let lock = take(&info, KEY, Mode::Exclusive).await;
     drop(lock);
     wait_until("the pooler to clear it", async || is_free(&direct, KEY).await).await;

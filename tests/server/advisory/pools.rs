@@ -78,6 +78,6 @@ async fn a_lock_and_its_release_are_two_messages_on_one_connection() {
     let server = server().await;
     let info = database(server).await;
     let pool = deadpool(&target(server, &info), 2);
-    let ours = pools_rules::messages(pool.clone(), server, &info).await;
-    assert_eq!((ours.len(), pool.status().size), (2, 1), "{ours:#?}");
+    let messages = pools_rules::messages(pool.clone(), server, &info).await;
+    assert_eq!((messages.len(), pool.status().size), (2, 1), "{messages:#?}");
 }

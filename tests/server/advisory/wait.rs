@@ -1,4 +1,4 @@
-//! Waiting: for ever, for a time, and being taken out of the queue.
+//! Waiting: forever, for a time, and being taken out of the queue.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ async fn a_session_waits_no_longer_than_asked_and_keeps_no_setting_of_it() {
         let settings =
             "SELECT name, setting FROM pg_settings WHERE source NOT IN ('default', 'override') ORDER BY 1";
         let before = shared.run(settings).await;
-        assert!(locks.shared(KEY, SOON).await.unwrap().is_none(), "{version}: somebody has it");
+        assert!(locks.shared(KEY, SOON).await.unwrap().is_none(), "{version}: another session holds it");
         assert_eq!(shared.run(TIMEOUTS).await, "7s|45s", "{version}");
         holder.release().await.unwrap();
         let guard = locks.shared(KEY, LONG).await.unwrap().expect("it is free");
@@ -77,7 +77,7 @@ async fn a_transaction_continues_after_a_wait_that_timed_out() {
         holder.release().await.unwrap();
         assert!(xact_lock(&transaction, KEY, Mode::Exclusive, LONG).await.unwrap(), "{version}");
         assert_eq!(ask(transaction.client(), "SHOW lock_timeout").await, "11s", "{version}");
-        assert!(!is_free(&info, KEY).await, "{version}: the savepoint's end does not give it back");
+        assert!(!is_free(&info, KEY).await, "{version}: the end of the savepoint does not release it");
         transaction.batch_execute("INSERT INTO done VALUES ('after')").await.unwrap();
         transaction.commit().await.unwrap();
         assert!(is_free(&info, KEY).await, "{version}");
@@ -111,10 +111,10 @@ async fn a_guard_of_which_a_call_was_dropped_does_not_give_its_connection_back()
     let mut lock = take(&info, Key::Bigint(1), Mode::Exclusive).await;
     let pid = lock.pid();
     tokio::select! {
-        _ = lock.also(KEY, Mode::Exclusive, Wait::Forever) => panic!("somebody has it"),
+        _ = lock.also(KEY, Mode::Exclusive, Wait::Forever) => panic!("another session holds it"),
         waiting = eye.waiting() => assert_eq!(waiting, pid),
     }
-    // What it asked for may be granted later: so the guard holds nothing from now on, and says so.
+    // What it asked for may be granted later: so the guard holds nothing from now on, and reports that.
     let lost = tokio::time::timeout(TIMEOUT, lock.lost()).await.expect("it is lost");
     assert_eq!(lost, Lost::GivenUp);
     eye.until_gone(pid).await;
@@ -139,7 +139,7 @@ async fn a_cancelled_wait_and_a_deadlock_are_errors_that_close_the_connection() 
 
         let other_key = Key::Bigint(2);
         let mut other = take(&info, &other_key, Mode::Exclusive).await;
-        // Whoever is done lets go.
+        // The session that is done releases its locks.
         let first = async {
             let got = holder.also(&other_key, Mode::Exclusive, Wait::Forever).await;
             drop(holder);
@@ -152,7 +152,7 @@ async fn a_cancelled_wait_and_a_deadlock_are_errors_that_close_the_connection() 
             got
         };
         let (first, second) = tokio::join!(first, second);
-        // The server chooses; whoever it is, the other one gets what it waits for.
+        // The server chooses a victim; the other session gets its lock.
         let (victim, winner) = if first.is_err() { (first, second) } else { (second, first) };
         assert_eq!(victim.unwrap_err().sqlstate(), Some("40P01"), "{version}");
         assert!(winner.unwrap(), "{version}");

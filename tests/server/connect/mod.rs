@@ -1,4 +1,4 @@
-//! Connecting: to a real server, to one that is down, and to things that are no server.
+//! Connecting: to a real server, to one that is down, and to listeners that are no server.
 
 mod fake;
 pub(crate) mod flood;
@@ -160,7 +160,7 @@ async fn sslmode_is_followed_with_a_self_signed_certificate() {
         assert_eq!(ask(&connection, IS_TLS).await, encrypted, "{mode}");
         assert_eq!(place.tls, (encrypted == "true").then_some("require"), "{mode}");
     }
-    // As libpq: the other way when pg_hba.conf does not let us in this way.
+    // As libpq: the other way if pg_hba.conf refuses this one.
     for (user, mode, encrypted) in [("only_plain", "prefer", "false"), ("only_tls", "allow", "true")] {
         let asked = server.tcp(&format!("user={user} password=right sslmode={mode}"));
         let (connection, place) = connect_somewhere(&asked).await.unwrap();
@@ -171,10 +171,10 @@ async fn sslmode_is_followed_with_a_self_signed_certificate() {
         let error = refused(&server.tcp(&format!("user={user} password=right sslmode={mode}"))).await;
         assert!(matches!(error.kind, ConnectErrorKind::NotAllowed(_)), "{user}: {error}");
     }
-    // What comes of the other way is told when it came further.
+    // The error of the other way is reported if it got further.
     assert_eq!(refused(&server.tcp("user=only_plain password=x")).await.sqlstate(), Some("28P01"));
     assert!(refused(&server.tcp("user=only_plain")).await.needs_password());
-    // TLS is not spoken on a socket, whatever is asked for.
+    // TLS is not used on a socket, whatever was requested.
     let local = connected(&server.socket("user=alice sslmode=require")).await;
     assert_eq!(ask(&local, IS_TLS).await, "false");
 
@@ -247,7 +247,7 @@ async fn several_hosts() {
     connected(&list("user=alice")).await;
     // No host at all: no usual directory has this socket, so it is localhost.
     connected(&info(&format!("port={up} dbname=postgres user=alice password=right"))).await;
-    // Who sits there may be anybody: what shows the password is not taken part in, unless somebody named the host.
+    // Any local user could listen there: methods that show the password are refused, unless the host was named.
     for (user, method) in [("clear", "password"), ("hashed", "md5")] {
         let unnamed = refused(&info(&format!("port={up} dbname=postgres user={user} password=right"))).await;
         assert!(
@@ -262,7 +262,7 @@ async fn several_hosts() {
     assert!(standby.contains("does not match target_session_attrs"), "{standby}");
     let wrong =
         info(&format!("host=127.0.0.1,127.0.0.1 port={up},{down} dbname=postgres user=alice password=x"));
-    assert_eq!(refused(&wrong).await.sqlstate(), Some("28P01"), "who we are is refused once");
+    assert_eq!(refused(&wrong).await.sqlstate(), Some("28P01"), "the role is refused once");
 }
 
 #[tokio::test]
@@ -299,7 +299,7 @@ async fn shutting_down() {
     server.begin_smart_shutdown();
     let deadline = server::deadline(std::time::Duration::from_secs(20));
     let error = loop {
-        assert!(!server::passed(deadline), "the server goes on");
+        assert!(!server::passed(deadline), "the server keeps accepting connections");
         if let Err(error) = connect(&server.local("postgres")).await {
             break error;
         }

@@ -1,5 +1,5 @@
-//! No password comes out anywhere: not on the screen or in the terminal's title, not in the record of what was asked for, not in JSON
-//! or text, not in an error.
+//! No password is printed anywhere: not on the screen or in the terminal's title, not in the record of actions, not in JSON or text,
+//! not in an error.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -8,7 +8,7 @@ use super::super::dashboard::Dashboard;
 use super::connected;
 use super::server::Server;
 
-/// What is looked for. No other word has it in it.
+/// The password to search for. No other word contains it.
 const SECRET: &str = "xyzzy-plugh";
 
 fn is_kept(text: &str, place: &str) {

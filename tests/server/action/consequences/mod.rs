@@ -34,8 +34,8 @@ async fn run(client: &Client, statement: &str) {
     }
 }
 
-async fn number(look: &Client, sql: &str) -> i64 {
-    look.query_one(sql, &[]).await.unwrap().get(0)
+async fn number(observer: &Client, sql: &str) -> i64 {
+    observer.query_one(sql, &[]).await.unwrap().get(0)
 }
 
 const HALF_DONE: &str = "SELECT (SELECT count(*) FROM pg_index WHERE NOT indisvalid AND indexrelid >= 16384)
@@ -55,21 +55,21 @@ async fn said(info: &ConnInfo, verb: Verb, pid: i32) -> DataEffect {
 async fn play(server: &EmbeddedServer, case: &'static Case, verb: Verb) {
     let name = format!("{}: {verb:?}", case.name);
     let info = &database(server).await;
-    let look = open(info).await.client;
+    let observer = open(info).await.client;
     let tables = "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t SELECT i, 0 FROM generate_series(1, 5) AS i;
         CREATE INDEX old ON t (v);
         CREATE TABLE whole (id int) PARTITION BY RANGE (id); CREATE TABLE part PARTITION OF whole FOR VALUES FROM (1) TO (9)";
-    look.batch_execute(tables).await.unwrap();
+    observer.batch_execute(tables).await.unwrap();
     if [case.other, case.then].iter().any(|statement| statement.contains("big")) {
         let big = "CREATE TABLE big AS SELECT i, repeat('x', 500) AS x FROM generate_series(1, 20000) AS i; DELETE FROM big WHERE i % 2 = 0";
-        look.batch_execute(big).await.unwrap();
-        is_oldest(&look).await;
+        observer.batch_execute(big).await.unwrap();
+        is_oldest(&observer).await;
     }
     let (other, victim) = (open(info).await.client, open(info).await.client);
     other.batch_execute(case.other).await.unwrap();
     let is_deaf = matches!(case.event, Event::Is("ClientWrite"));
     let deaf = is_deaf.then(|| deaf_client(server, info, &[("application_name", "deaf")], case.then));
-    let victim_pid = if is_deaf { pid_of(&look, "deaf").await } else { pid(&victim).await };
+    let victim_pid = if is_deaf { pid_of(&observer, "deaf").await } else { pid(&victim).await };
     let _ = victim.batch_execute(case.before).await;
     let victim = Arc::new(victim);
     let running = Arc::clone(&victim);
@@ -78,7 +78,7 @@ async fn play(server: &EmbeddedServer, case: &'static Case, verb: Verb) {
     let seen = "SELECT state, wait_event FROM pg_stat_activity WHERE pid = $1";
     let mut lasts = 0;
     wait_until(&name, async || {
-        let row = look.query_one(seen, &[&victim_pid]).await.unwrap();
+        let row = observer.query_one(seen, &[&victim_pid]).await.unwrap();
         let event = row.get::<_, Option<String>>(1);
         let is_event = match case.event {
             Event::None => true,
@@ -91,12 +91,12 @@ async fn play(server: &EmbeddedServer, case: &'static Case, verb: Verb) {
     .await;
 
     let expected = if verb == Verb::Cancel { case.cancel } else { case.terminate };
-    assert_eq!(said(info, verb, victim_pid).await, expected, "{name}: what is said");
+    assert_eq!(said(info, verb, victim_pid).await, expected, "{name}: the stated effect");
 
     let function = if verb == Verb::Cancel { "pg_cancel_backend" } else { "pg_terminate_backend" };
-    look.execute(&format!("SELECT {function}($1)"), &[&victim_pid]).await.unwrap();
+    observer.execute(&format!("SELECT {function}($1)"), &[&victim_pid]).await.unwrap();
     let state = async || {
-        let row = look
+        let row = observer
             .query_opt("SELECT state FROM pg_stat_activity WHERE pid = $1", &[&victim_pid])
             .await
             .unwrap();
@@ -106,10 +106,10 @@ async fn play(server: &EmbeddedServer, case: &'static Case, verb: Verb) {
         // A signal that was without effect cannot be awaited: its session can still do what it could.
         (Verb::Cancel, DataEffect::Refused) => {
             victim.batch_execute("SELECT 2; COMMIT").await.ok();
-            assert!(is_there(&look, victim_pid).await, "{name}");
+            assert!(is_there(&observer, victim_pid).await, "{name}");
             let committed = case.before == WRITES;
             assert_eq!(
-                number(&look, "SELECT count(*) FROM t WHERE id = 99").await,
+                number(&observer, "SELECT count(*) FROM t WHERE id = 99").await,
                 i64::from(committed),
                 "{name}"
             );
@@ -120,28 +120,28 @@ async fn play(server: &EmbeddedServer, case: &'static Case, verb: Verb) {
             return;
         }
         (Verb::Cancel, _) => wait_until(&name, async || state().await.as_deref() != Some("active")).await,
-        _ => wait_until(&name, async || !is_there(&look, victim_pid).await).await,
+        _ => wait_until(&name, async || !is_there(&observer, victim_pid).await).await,
     }
     assert_eq!(
-        number(&look, "SELECT count(*) FROM t WHERE id = 99").await,
+        number(&observer, "SELECT count(*) FROM t WHERE id = 99").await,
         0,
         "{name}: what was not committed"
     );
     let is_committed = case.before.contains("(98, 0)") || expected == DataEffect::Committed;
     assert_eq!(
-        number(&look, "SELECT count(*) FROM t WHERE id IN (97, 98)").await,
+        number(&observer, "SELECT count(*) FROM t WHERE id IN (97, 98)").await,
         i64::from(is_committed),
         "{name}: what was committed"
     );
     assert_eq!(
-        number(&look, HALF_DONE).await,
+        number(&observer, HALF_DONE).await,
         i64::from(expected == DataEffect::HalfDone),
         "{name}: invalid indexes, partitions half detached"
     );
     if verb == Verb::Terminate {
         other.batch_execute("ROLLBACK; SELECT pg_advisory_unlock_all()").await.unwrap();
         assert_eq!(
-            number(&look, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())").await,
+            number(&observer, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())").await,
             0,
             "{name}: its session locks"
         );
@@ -152,11 +152,11 @@ async fn play(server: &EmbeddedServer, case: &'static Case, verb: Verb) {
     drop(deaf);
 }
 
-async fn pid_of(look: &Client, application: &str) -> i32 {
+async fn pid_of(observer: &Client, application: &str) -> i32 {
     let sql = "SELECT pid FROM pg_stat_activity WHERE application_name = $1 AND datname = current_database()";
     let mut found = None;
     wait_until("the session", async || {
-        found = look.query_opt(sql, &[&application]).await.unwrap().map(|row| row.get(0));
+        found = observer.query_opt(sql, &[&application]).await.unwrap().map(|row| row.get(0));
         found.is_some()
     })
     .await;

@@ -19,18 +19,18 @@ const BOTH: [Verb; 2] = [Verb::Cancel, Verb::Terminate];
 struct Stage<'a> {
     server: &'a EmbeddedServer,
     info: ConnInfo,
-    look: Client,
+    observer: Client,
 }
 
 impl<'a> Stage<'a> {
     async fn new(server: &'a EmbeddedServer) -> Self {
         let info = database(server).await;
-        let look = open(&info).await.client;
-        Self { server, info, look }
+        let observer = open(&info).await.client;
+        Self { server, info, observer }
     }
 
     async fn run(&self, sql: &str) {
-        self.look.batch_execute(sql).await.unwrap();
+        self.observer.batch_execute(sql).await.unwrap();
     }
 
     /// The process for which a condition over `pg_stat_activity` holds, once it does.
@@ -38,20 +38,20 @@ impl<'a> Stage<'a> {
         let mut found = None;
         let sql = format!("SELECT pid FROM pg_stat_activity WHERE {condition}");
         wait_until(condition, async || {
-            found = self.look.query_opt(&sql, &[]).await.unwrap().map(|row| row.get::<_, i32>(0));
+            found = self.observer.query_opt(&sql, &[]).await.unwrap().map(|row| row.get::<_, i32>(0));
             found.is_some()
         })
         .await;
         found.unwrap()
     }
 
-    /// Does it as the server's functions do; whether they say that it was sent.
+    /// Sends the signal with the server's functions; returns whether they report it as sent.
     async fn signal(&self, verb: Verb, pid: i32) -> bool {
         let function = if verb == Verb::Cancel { "pg_cancel_backend" } else { "pg_terminate_backend" };
-        self.look.query_one(&format!("SELECT {function}($1)"), &[&pid]).await.unwrap().get(0)
+        self.observer.query_one(&format!("SELECT {function}($1)"), &[&pid]).await.unwrap().get(0)
     }
 
-    async fn says(&self, verb: Verb, pid: i32, effect: DataEffect) {
+    async fn predicts(&self, verb: Verb, pid: i32, effect: DataEffect) {
         assert_eq!(said(&self.info, verb, pid).await, effect, "{}: {verb:?}", self.server.version());
     }
 
@@ -66,11 +66,11 @@ impl<'a> Stage<'a> {
 
     /// Ends it, and waits until another process has taken its place.
     async fn starts_again(&self, verb: Verb, condition: &str) {
-        // Its statement is another even where a cancel leaves the process.
+        // Its statement is another one even if a cancel leaves the process.
         let began = "SELECT concat(xact_start, backend_start) FROM pg_stat_activity WHERE";
         let which = |row: tokio_postgres::Row| row.get::<_, Option<String>>(0);
         let mut before = None;
-        // One that ends by itself meanwhile is not the one to end.
+        // A process that ends on its own meanwhile is not the one to end.
         wait_until(condition, async || {
             let pid = self.find(condition).await;
             let view = view(&self.info).await;
@@ -78,13 +78,13 @@ impl<'a> Stage<'a> {
             let Some(row) = snapshot.backend(pid) else { return false };
             let effect = snapshot.consequence(verb, row).effect;
             assert_eq!(effect, DataEffect::Restarts, "{}: {verb:?}", self.server.version());
-            let known = self.look.query_opt(&format!("{began} pid = $1"), &[&pid]).await.unwrap();
+            let known = self.observer.query_opt(&format!("{began} pid = $1"), &[&pid]).await.unwrap();
             before = known.and_then(which);
             before.is_some() && self.signal(verb, pid).await
         })
         .await;
         wait_until(&format!("{condition} again"), async || {
-            let now = self.look.query_opt(&format!("{began} {condition}"), &[]).await.unwrap();
+            let now = self.observer.query_opt(&format!("{began} {condition}"), &[]).await.unwrap();
             now.is_some_and(|row| which(row) != before)
         })
         .await;
@@ -109,16 +109,16 @@ async fn drop_database(stage: &Stage<'_>) {
         kill_process(stopped, Signal::STOP).unwrap();
         let dropping = tokio::spawn(async move { victim.batch_execute("DROP DATABASE tenant").await });
         stage.find(&format!("pid = {victim_pid} AND wait_event = 'ProcSignalBarrier'")).await;
-        stage.says(verb, victim_pid, DataEffect::InvalidDatabase).await;
+        stage.predicts(verb, victim_pid, DataEffect::InvalidDatabase).await;
         let behind = stage.info.clone().with_dbname("tenant");
         let behind = tokio::spawn(async move { connect(&behind).await.map(|_| ()) });
         let waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'object' AND classid = 1262 AND objid <> 0 AND NOT granted";
-        wait_until("the connection", async || number(&stage.look, waits).await == 1).await;
+        wait_until("the connection", async || number(&stage.observer, waits).await == 1).await;
         assert!(stage.no_remedy(victim_pid).await.contains("find the process that does not answer"));
         stage.signal(verb, victim_pid).await;
         assert!(dropping.await.unwrap().is_err());
         let invalid = "SELECT count(*) FROM pg_database WHERE datname = 'tenant' AND datconnlimit = -2";
-        assert_eq!(number(&stage.look, invalid).await, 1, "{verb:?}");
+        assert_eq!(number(&stage.observer, invalid).await, 1, "{verb:?}");
         assert!(behind.await.unwrap().is_err(), "an invalid database accepts no connection");
         kill_process(stopped, Signal::CONT).unwrap();
         stage.run("DROP DATABASE tenant").await;
@@ -169,7 +169,7 @@ async fn apply_worker(stage: &Stage<'_>) {
     publisher.run(table).await;
     publisher.run("CREATE PUBLICATION all_of_it FOR TABLE orders").await;
     publisher
-        .look
+        .observer
         .query_one("SELECT pg_create_logical_replication_slot('sub', 'pgoutput')", &[])
         .await
         .unwrap();
@@ -188,7 +188,7 @@ async fn apply_worker(stage: &Stage<'_>) {
         stage.starts_again(verb, waiting).await;
     }
     held.batch_execute("ROLLBACK").await.unwrap();
-    wait_until("the row", async || number(&stage.look, "SELECT count(*) FROM orders").await == 1).await;
+    wait_until("the row", async || number(&stage.observer, "SELECT count(*) FROM orders").await == 1).await;
     stage.run("ALTER SUBSCRIPTION sub DISABLE").await;
     stage.run("ALTER SUBSCRIPTION sub SET (slot_name = NONE)").await;
     stage.run("DROP SUBSCRIPTION sub").await;
@@ -204,24 +204,24 @@ async fn walsender(stage: &Stage<'_>) {
     for verb in BOTH {
         let client = replicates("CREATE_REPLICATION_SLOT late LOGICAL pgoutput");
         let victim = stage.find(&of("transactionid")).await;
-        stage.says(verb, victim, DataEffect::Stops).await;
+        stage.predicts(verb, victim, DataEffect::Stops).await;
         stage.signal(verb, victim).await;
         let slots = "SELECT count(*) FROM pg_replication_slots WHERE slot_name = 'late'";
-        wait_until("the slot's end", async || number(&stage.look, slots).await == 0).await;
+        wait_until("the slot's end", async || number(&stage.observer, slots).await == 0).await;
         drop(client);
-        wait_until("its end", async || !is_there(&stage.look, victim).await).await;
+        wait_until("its end", async || !is_there(&stage.observer, victim).await).await;
 
         let is_old = stage.server.version() < 15;
         let client = replicates(if is_old { "BASE_BACKUP FAST" } else { "BASE_BACKUP (CHECKPOINT 'fast')" });
         let victim = stage.find(&of("ClientWrite")).await;
         let is_cancel = verb == Verb::Cancel;
-        stage.says(verb, victim, if is_cancel { DataEffect::NoneYet } else { DataEffect::Stops }).await;
+        stage.predicts(verb, victim, if is_cancel { DataEffect::NoneYet } else { DataEffect::Stops }).await;
         stage.signal(verb, victim).await;
         if is_cancel {
-            assert!(is_there(&stage.look, victim).await, "a cancel has no effect on it");
+            assert!(is_there(&stage.observer, victim).await, "a cancel has no effect on it");
             drop(client);
         }
-        wait_until("the end of the backup", async || !is_there(&stage.look, victim).await).await;
+        wait_until("the end of the backup", async || !is_there(&stage.observer, victim).await).await;
     }
 }
 
@@ -240,10 +240,10 @@ async fn parallel_worker(stage: &Stage<'_>) {
         });
         let worker = "pid = (SELECT min(pid) FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND wait_event = 'PgSleep')";
         let victim = stage.find(worker).await;
-        stage.says(verb, victim, DataEffect::RollsBack).await;
+        stage.predicts(verb, victim, DataEffect::RollsBack).await;
         stage.signal(verb, victim).await;
         assert!(running.await.unwrap().is_err(), "{verb:?}");
-        assert_eq!(number(&stage.look, "SELECT count(*) FROM many WHERE i < 0").await, 0, "{verb:?}");
+        assert_eq!(number(&stage.observer, "SELECT count(*) FROM many WHERE i < 0").await, 0, "{verb:?}");
     }
 }
 
@@ -259,7 +259,7 @@ async fn of_the_server(stage: &Stage<'_>) {
     for kind in kinds {
         let pid = stage.find(&format!("backend_type = '{kind}'")).await;
         for verb in BOTH {
-            stage.says(verb, pid, DataEffect::Refused).await;
+            stage.predicts(verb, pid, DataEffect::Refused).await;
             if !kind.ends_with("launcher") {
                 assert!(!stage.signal(verb, pid).await, "{kind}, {verb:?}");
             }
@@ -296,12 +296,12 @@ async fn cancel_and_terminate_have_the_predicted_effect_on_a_standby() {
         let replica = Stage {
             server: &standby,
             info: conninfo(&standby),
-            look: open(&conninfo(&standby)).await.client,
+            observer: open(&conninfo(&standby)).await.client,
         };
         for kind in ["startup", "walreceiver"] {
             for verb in BOTH {
                 let pid = replica.find(&format!("backend_type = '{kind}'")).await;
-                replica.says(verb, pid, DataEffect::Refused).await;
+                replica.predicts(verb, pid, DataEffect::Refused).await;
                 assert!(!replica.signal(verb, pid).await, "{kind}, {verb:?}");
             }
         }

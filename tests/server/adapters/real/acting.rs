@@ -1,4 +1,4 @@
-//! `R` and `U` on real systems, while a worker that was only stopped goes on at that very moment and finishes.
+//! `R` and `U` on real systems, while a worker that was only stopped continues at that very moment and finishes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,18 +18,18 @@ use crate::action::stage::{Hands, Notes, command};
 /// Jobs of a race.
 const JOBS: usize = 30;
 
-/// Lets a worker go on as soon as so many targets have been told of.
-fn wake_after(worker: &Worker, notes: &Notes, told: usize) -> std::thread::JoinHandle<()> {
+/// Lets a worker continue as soon as `results` targets have a result.
+fn wake_after(worker: &Worker, notes: &Notes, results: usize) -> std::thread::JoinHandle<()> {
     let (pid, notes) = (Pid::from_child(&worker.child), notes.clone());
     std::thread::spawn(move || {
-        while notes.all().iter().filter(|line| line.starts_with("told")).count() < told {
+        while notes.all().iter().filter(|line| line.starts_with("told")).count() < results {
             std::thread::sleep(Duration::from_micros(200));
         }
         kill_process(pid, Signal::CONT).unwrap();
     })
 }
 
-/// What `R` would do to all jobs that are lost.
+/// The plan of `R` for all jobs that are lost.
 fn recovery(system: &System) -> ActionPlan {
     let view = system.stage.view();
     let context = PlanContext { view, rights: None, own_pids: &[], terminated: &[] };
@@ -39,7 +39,7 @@ fn recovery(system: &System) -> ActionPlan {
     plan
 }
 
-/// A worker has all jobs and is stopped until each of them would have ended; it goes on when so many have been given back.
+/// A worker has all jobs and is stopped until each of them would have ended; it continues when `woken_after` of them have been released.
 async fn oban(woken_after: usize) -> (usize, usize) {
     const FILE: &str = "oban_work.py";
     let Some(mut system) = System::new("oban").await else { return (0, 0) };
@@ -75,7 +75,7 @@ async fn oban(woken_after: usize) -> (usize, usize) {
                      FROM oban_jobs WHERE id = $1::text::int8";
         let row = client.query_one(sql, &[&&*target.values.id]).await.unwrap();
         let counts: [i64; 3] = [row.get(0), row.get(1), row.get(2)];
-        // The one that was given back runs once more, and its late finish counts for nothing; the other one ran once.
+        // A job that was released runs once more, and its late finish is not accepted; another one ran once.
         let runs = match result.outcome {
             Outcome::Done => 2,
             Outcome::Changed => 1,
@@ -92,12 +92,12 @@ async fn oban(woken_after: usize) -> (usize, usize) {
 #[tokio::test]
 async fn oban_recovery_loses_no_job_if_the_stopped_worker_continues() {
     for woken_after in [0, 1, 5, 12, JOBS] {
-        let (given_back, had_ended) = oban(woken_after).await;
-        println!("woken after {woken_after}: {given_back} given back, {had_ended} had ended");
+        let (released, had_ended) = oban(woken_after).await;
+        println!("woken after {woken_after}: {released} released, {had_ended} had ended");
     }
 }
 
-/// Ends the only lease, which somebody has taken since the one before was; answers with when.
+/// Ends the only lease, which must have been taken after the one before; returns when.
 async fn unlock(system: &mut System, before: Option<Timestamp>) -> Option<Timestamp> {
     let taken = |view: &View| {
         let row = view.adapters.leases.iter().find(|row| row.state == LeaseState::Held)?;
@@ -137,17 +137,17 @@ async fn liquibase_lock_of_a_killed_and_of_a_running_deployment_is_ended() {
     support::wait_until("the first to wait in its second change", sessions(waits, 1)).await;
     system.watched(None).await;
     first.kill();
-    // Its session ends when it is given what it waits for, or notices that nobody listens.
+    // Its session would end when it is granted the lock, or notices that its client has disconnected.
     client.batch_execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'PostgreSQL JDBC Driver' AND datname = current_database()").await.unwrap();
     support::wait_until("its session to end", sessions(connected, 0)).await;
     let second = system.start(FILE, UPDATE);
     support::wait_until("the second to ask for the lock", sessions(connected, 1)).await;
     let taken = unlock(&mut system, None).await;
     support::wait_until("the second to have it", sessions(waits, 1)).await;
-    // And now that of one that is there.
+    // And now the lock of a running deployment.
     unlock(&mut system, taken).await;
     let third = system.start(FILE, UPDATE);
-    support::wait_until("the third to be beside it", sessions(waits, 2)).await;
+    support::wait_until("the third to wait too", sessions(waits, 2)).await;
     client.batch_execute("SELECT pg_advisory_unlock(7)").await.unwrap();
     support::wait_until("both to end", sessions(connected, 0)).await;
     let done = "SELECT string_agg(id, ' ' ORDER BY id) FROM databasechangelog";
