@@ -26,9 +26,7 @@ fn no_literal_and_no_password_gets_through() {
     ] {
         let line = harmless(input);
         assert!(!line.contains("s3cret") && !line.contains(char::is_control), "{line}");
-        if !input.contains('\u{7}') {
-            assert_eq!(line, expected);
-        }
+        assert_eq!(line, expected);
     }
     assert!(harmless(&"x".repeat(1 << 20)).len() < 1100);
 }

@@ -239,7 +239,6 @@ fn jobs_of_other_systems_are_counted_if_such_a_system_exists() {
     assert!(leases.checks.iter().all(|judged| !judged.name.starts_with("jobs_")));
 }
 
-/// The notification names the same session first as the screen and `snapshot`.
 #[test]
 fn the_worst_root_is_the_waiter_at_the_head_of_the_convoy() {
     use crate::model::backend::State;

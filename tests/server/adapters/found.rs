@@ -66,7 +66,7 @@ async fn several_schemas_are_several_installations_each_with_its_own_version() {
     assert!(found[0].choice(Part::Paused).is_none(), "without its settings");
 }
 
-/// Five systems in one database, two of them twice: each is distinguished from the others.
+/// Five systems in one database, three of them twice: each is distinguished from the others.
 #[tokio::test]
 async fn several_systems_in_one_database_are_distinguished() {
     let tables = [
