@@ -51,7 +51,7 @@ fn notes(learned: &Learned) -> Vec<&str> {
     learned.notes.iter().map(|note| &**note).collect()
 }
 
-/// What the screens read of a key that is held.
+/// The name that the screens show for a key that is held.
 fn shown(view: &View, key: LockKey) -> Option<String> {
     let snapshot = view.snapshot.as_deref()?;
     let lock = snapshot.locks.last_rows().iter().find(|lock| lock.tag.advisory_key() == Some(key))?;
@@ -112,7 +112,7 @@ async fn a_query_of_the_config_names_a_key_that_is_held() {
 }
 
 #[tokio::test]
-async fn a_snapshot_learns_before_it_looks() {
+async fn a_single_snapshot_shows_learned_names_and_failed_queries() {
     let info = database(server().await).await;
     let holder = open(&info).await.client;
     holder.batch_execute("SELECT pg_advisory_lock(3, -4)").await.unwrap();
@@ -191,9 +191,9 @@ async fn a_locked_table_stops_nothing_and_takes_no_name_away() {
         view.findings.iter().any(|finding| finding.summary.ends_with(message))
     };
     let view = running.until("the failure", failed).await;
-    assert!(named(&view), "what was learned before is still known");
+    assert!(named(&view), "the names learned before are still known");
     let id = view.id;
-    running.until("polls that go on", |view| view.id > id + 3).await;
+    running.until("further polls", |view| view.id > id + 3).await;
     admin.batch_execute("COMMIT").await.unwrap();
     running.until("the end of the failure", |view| !failed(view) && named(view)).await;
 }
@@ -253,7 +253,7 @@ async fn learn_on(client: &tokio_postgres::Client, limits: &PollLimits, sql: &st
     locktop::pg::learn::ask(client, limits, sql).await.map(drop).map_err(|error| error.to_string())
 }
 
-/// A cast is a function of its type's owner, who may be anybody while the table is ours.
+/// A cast is a function of its type's owner, who may be any role even if the owner of the table is trusted.
 #[tokio::test]
 async fn a_table_with_a_column_of_a_strangers_type_is_not_asked() {
     let info = database(server().await).await;
@@ -277,11 +277,11 @@ async fn a_table_with_a_column_of_a_strangers_type_is_not_asked() {
     );
     let trusted_owners = [role].into_iter().collect();
     let run = learn_on(&client, &PollLimits { trusted_owners, ..limits }, asked).await.unwrap_err();
-    assert!(run.contains("PWNED"), "the trap is good: {run}");
+    assert!(run.contains("PWNED"), "the trap works: {run}");
 }
 
 #[tokio::test]
-async fn another_database_is_asked_where_it_is() {
+async fn a_query_with_a_database_runs_in_that_database() {
     let server = server().await;
     let (here, there) = (database(server).await, database(server).await);
     let admin = open(&there).await.client;
@@ -297,7 +297,7 @@ async fn another_database_is_asked_where_it_is() {
     assert!(note.contains("database \"nowhere\" does not exist"), "{note}");
 }
 
-/// With operators that would be taken for those that are meant.
+/// With operators that would be chosen instead of the intended ones.
 const SOFTWARE: &str = "
     CREATE FUNCTION trap(text, varchar) RETURNS text LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''trap''; END';
     CREATE FUNCTION trap(name, text) RETURNS text LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''trap''; END';
@@ -367,10 +367,10 @@ async fn recognizes_software(server: &EmbeddedServer) {
 }
 
 #[tokio::test]
-async fn what_only_looks_like_it_is_left_alone() {
+async fn tables_that_only_resemble_known_software_are_not_read() {
     let info = database(server().await).await;
     let admin = open(&info).await.client;
-    // Reading any of these would run what their owner wrote, or fail.
+    // Reading any of these would run code of its owner, or fail.
     admin
         .batch_execute(
             "CREATE FUNCTION trap() RETURNS bigint LANGUAGE sql AS 'SELECT pg_sleep(60)::text::bigint';
@@ -406,8 +406,8 @@ async fn a_role_without_rights_is_no_failure() {
 #[tokio::test]
 async fn no_connection_is_a_note() {
     let info = database(server().await).await;
-    let gone = info.clone().with_dbname("gone");
-    let learned = learned(&gone, &[query("select 1, 'x'", "a")]).await;
+    let missing = info.clone().with_dbname("gone");
+    let learned = learned(&missing, &[query("select 1, 'x'", "a")]).await;
     let [note] = &notes(&learned)[..] else { panic!("{:?}", learned.notes) };
     assert!(note.starts_with("lock names: no connection to read them on: "), "{note}");
 }

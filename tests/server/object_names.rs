@@ -1,4 +1,4 @@
-//! Locks of objects that are no tables have the names of these objects.
+//! Locks of objects other than tables are shown with the names of these objects.
 
 #[path = "../support/suite.rs"]
 mod support;
@@ -13,7 +13,7 @@ use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::PollLimits;
 use support::{database, open, pid, server_of, versions, wait_until};
 
-/// What is waited for, in words.
+/// The objects that sessions wait for, as shown.
 async fn awaited(info: &ConnInfo) -> BTreeSet<String> {
     let view = once(info, PollLimits::default(), Thresholds::default(), LockNames::default()).await.unwrap();
     let snapshot = view.snapshot.as_deref().unwrap();
@@ -22,7 +22,7 @@ async fn awaited(info: &ConnInfo) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn what_is_waited_for_has_its_name() {
+async fn locks_that_sessions_wait_for_are_shown_with_object_names() {
     for version in versions() {
         let own = database(server_of(version).await).await;
         let admin = open(&own).await.client;

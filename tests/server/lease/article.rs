@@ -1,4 +1,4 @@
-//! Where the printed recipe goes wrong, shown on its text; and that a program written after it runs against our table.
+//! Faults of the printed recipe, shown with its own statements; and that a program written after it runs against locktop's table.
 
 use locktop::pg::conninfo::ConnInfo;
 
@@ -40,16 +40,16 @@ async fn an_owner_paused_past_its_term_does_not_notice() {
         other.let_pass(1, "21 second").await;
         assert_eq!(other.ask(block("acquire node2")).await, "1");
         other.ask("insert into report values ('node2')").await;
-        // Nothing is there that it could be checked by.
+        // There is no token to check the write with.
         assert_eq!(paused.ask("update report set made_by = 'node1'").await, "1", "{version}");
         assert_eq!(other.ask(block("release node2")).await, "1");
-        // And when it renews, it is told that it has it, as if nobody had been there between.
+        // And its renewal succeeds, as if no other owner had held the lease in between.
         assert_eq!(paused.ask(block("acquire node1")).await, "1", "{version}");
     }
 }
 
 #[tokio::test]
-async fn a_release_forgets_who_had_it() {
+async fn a_release_clears_the_owner() {
     for version in versions() {
         let info = printed(version).await;
         let session = Session::open(&info).await;
@@ -82,7 +82,7 @@ async fn the_printed_statements_work_on_our_table_and_each_new_owner_has_a_new_t
         assert_eq!(one.ask(block("acquire node1")).await, "1");
         let first = token().await;
         assert!(first > new, "{version}");
-        assert_eq!(other.ask(block("acquire node2")).await, "0", "somebody has it");
+        assert_eq!(other.ask(block("acquire node2")).await, "0", "another owner holds it");
         assert_eq!(one.ask(block("acquire node1")).await, "1", "a renewal");
         assert_eq!(token().await, first, "{version}");
         one.let_pass(1, "21 second").await;
@@ -96,13 +96,13 @@ async fn the_printed_statements_work_on_our_table_and_each_new_owner_has_a_new_t
         assert_eq!(
             one.ask("select lease_acquire(1, 'ours', '1 min')").await,
             "-",
-            "it keeps our functions out"
+            "locktop's functions cannot acquire it"
         );
         assert_eq!(other.ask(block("release node2")).await, "1");
-        let ours = one.token("select lease_acquire(1, 'ours', '1 min')").await;
-        assert!(ours > third, "{version}");
-        assert_eq!(other.ask(block("acquire node1")).await, "0", "and they keep it out");
-        assert_eq!(one.ask(&format!("select lease_release(1, {ours})")).await, "t");
+        let fourth = one.token("select lease_acquire(1, 'ours', '1 min')").await;
+        assert!(fourth > third, "{version}");
+        assert_eq!(other.ask(block("acquire node1")).await, "0", "nor can the statement while they hold it");
+        assert_eq!(one.ask(&format!("select lease_release(1, {fourth})")).await, "t");
         assert_eq!(other.ask(block("acquire node1")).await, "1", "{version}");
     }
 }

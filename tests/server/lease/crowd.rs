@@ -1,4 +1,4 @@
-//! Those who ask, and those who hold: nobody is in the other's way.
+//! Requests and holders of a lease do not block each other.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use super::place::{Session, installed};
 use super::support::versions;
 
 #[tokio::test]
-async fn a_holder_renews_whoever_asks_without_a_pause() {
+async fn a_holder_renews_while_others_request_the_lease_without_a_pause() {
     for version in versions() {
         let info = installed(version).await;
         let holder = Session::open(&info).await;
@@ -38,7 +38,7 @@ async fn a_holder_renews_whoever_asks_without_a_pause() {
     }
 }
 
-/// Two on one lease, in turns as it comes: each release counts, no two hold it at a time, and the tokens grow.
+/// Two sessions with one lease, in no fixed order: each release succeeds, no two hold it at a time, and the tokens grow.
 #[tokio::test]
 async fn two_take_a_lease_in_turns() {
     for version in versions() {

@@ -81,7 +81,7 @@ impl Place {
         Self { info, address }
     }
 
-    /// The lease of this test, which is requested again while the server is away.
+    /// The lease of this test, which is requested again while the server is down.
     async fn next(&self) -> Lease {
         let request = Request::new(7, "next", TERM);
         loop {
@@ -152,14 +152,14 @@ async fn a_holder_that_is_killed() {
 }
 
 #[tokio::test]
-async fn a_holder_whose_connections_are_terminated() {
+async fn a_holder_with_terminated_connections() {
     let place = Place::on(server().await).await;
     let session = Session::open(&place.info).await;
     let terminate = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
         WHERE datname = current_database() AND pid <> pg_backend_pid()";
     let happen = async |holder: &mut Holder| {
         session.ask(terminate).await;
-        // It goes on with new connections, until it is asked to end.
+        // It continues with new connections until it is asked to end.
         tokio::time::sleep(Duration::from_millis(20)).await;
         session.ask(terminate).await;
         holder.finish();

@@ -42,7 +42,7 @@ async fn a_fenced_write_and_a_take_over_do_not_interleave_and_renewals_go_on() {
         assert_eq!(
             keeper.ask(&format!("SELECT lease_renew(7, {token})")).await,
             "t",
-            "{version}: a renewal goes on"
+            "{version}: a renewal still succeeds"
         );
         keeper.let_pass(7, "2 hours").await;
         let acquire = "SELECT lease_acquire(7, 'node2', '1 hour')";
@@ -51,7 +51,7 @@ async fn a_fenced_write_and_a_take_over_do_not_interleave_and_renewals_go_on() {
         let next = other.token(acquire).await;
         assert!(next > token, "{version}");
 
-        // A release does not wait for the holder's own write, and lets nobody in before it.
+        // A release does not wait for the holder's own write, and no session acquires the lease before the write ends.
         writer.ask(&format!("BEGIN; SELECT assert_lease(7, {next})")).await;
         assert_eq!(keeper.ask(&format!("SELECT lease_release(7, {next})")).await, "t", "{version}");
         assert_eq!(other.ask(acquire).await, "-", "{version}");
@@ -60,9 +60,9 @@ async fn a_fenced_write_and_a_take_over_do_not_interleave_and_renewals_go_on() {
     }
 }
 
-/// A holder that is suspended inside its transaction sends nothing any more, neither there nor to renew.
+/// A holder that is suspended inside its transaction sends nothing more, neither a statement nor a renewal.
 #[tokio::test]
-async fn a_holder_that_stops_in_a_fenced_transaction_keeps_nobody_out_for_longer_than_its_term() {
+async fn a_fenced_transaction_that_idles_past_the_term_is_rolled_back() {
     for version in versions() {
         let info = installed(version).await;
         let mut connection = open(&info).await;
@@ -104,7 +104,7 @@ async fn also_a_take_over_as_published_waits_for_a_fenced_write() {
         let token = writer.token("SELECT lease_acquire(7, 'node1', '1 hour')").await;
         eye.let_pass(7, "2 hours").await;
         writer.ask("BEGIN").await;
-        // As if the term had ended a moment after the look at it.
+        // As if the term had ended a moment after it was checked.
         writer.ask("SELECT * FROM distlock WHERE id = 7 FOR KEY SHARE").await;
         let pid = other.ask("SELECT pg_backend_pid()").await;
         let take = "UPDATE distlock SET owner = 'node2', ts = now(), expired_time = '20 s' WHERE id = 7 AND now() > ts + expired_time";
@@ -120,7 +120,7 @@ async fn also_a_take_over_as_published_waits_for_a_fenced_write() {
 }
 
 #[tokio::test]
-async fn a_look_that_begins_during_a_take_over_waits_for_it_and_is_refused() {
+async fn an_assertion_during_a_take_over_waits_for_it_and_is_refused() {
     for version in versions() {
         let info = installed(version).await;
         let (writer, other) = (Session::open(&info).await, Session::open(&info).await);
@@ -130,8 +130,8 @@ async fn a_look_that_begins_during_a_take_over_waits_for_it_and_is_refused() {
         other.ask("BEGIN").await;
         other.token("SELECT lease_acquire(7, 'node2', '1 hour')").await;
         let pid = writer.ask("SELECT pg_backend_pid()").await;
-        let look = format!("SELECT assert_lease(7, {token})");
-        let (error, ()) = tokio::join!(writer.refused(&look), async {
+        let assertion = format!("SELECT assert_lease(7, {token})");
+        let (error, ()) = tokio::join!(writer.refused(&assertion), async {
             let waits = format!("SELECT count(*) FROM pg_locks WHERE NOT granted AND pid = {pid}");
             wait_until("the writer to wait", async || eye.ask(&waits).await == "1").await;
             other.ask("COMMIT").await;

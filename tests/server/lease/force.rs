@@ -1,4 +1,4 @@
-//! Ending somebody else's lease, exactly as it was shown.
+//! Forced release of another owner's lease, only if its row is still as it was shown.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn shown(session: &Session, token: &str) -> Shown {
     }
 }
 
-/// Rows that differ in one thing from what is there.
+/// Rows that differ in one column from the current one.
 fn stale(shown: &Shown) -> Vec<Shown> {
     vec![
         Shown { id: shown.id + 1, ..shown.clone() },
@@ -86,21 +86,21 @@ async fn so_is_one_in_a_table_as_published() {
 }
 
 #[tokio::test]
-async fn its_holder_is_told_by_its_next_renewal() {
+async fn a_forced_release_is_reported_to_the_holder_at_its_next_renewal() {
     for version in versions() {
         let info = installed(version).await;
         let session = Session::open(&info).await;
         let lease = hold(&info, &Request::new(7, "node1", Duration::from_secs(3))).await;
-        let told = lease.lost();
-        // It may be renewed between the look and the act.
+        let lost = lease.lost();
+        // It may be renewed between the read and the release.
         let place = Place::Installed(SchemaName::default());
         super::support::wait_until("the row to stay as it was shown", async || {
             let seen = shown(&session, "token").await;
             force_release(&session.0.client, &place, &seen).await.unwrap()
         })
         .await;
-        let loss = told.await;
-        // On a machine that stands still for seconds the term may end before the renewal gets its answer.
+        let loss = lost.await;
+        // On a machine that stalls for seconds the term may end before the renewal gets its answer.
         assert!(matches!(loss, Lost::Lease { .. } | Lost::NotRenewed { .. }), "{version}: {loss}");
         assert_eq!(lease.check(), Err(loss));
         assert!(!lease.release().await.unwrap(), "{version}");
@@ -109,9 +109,9 @@ async fn its_holder_is_told_by_its_next_renewal() {
     }
 }
 
-/// The server's word for the end of a session is an error, and it is no refusal: the lease may be ended.
+/// The server reports the termination of a session as an error, which is no refusal: the lease may have been released.
 #[tokio::test]
-async fn a_forced_release_whose_session_is_ended_is_lost() {
+async fn a_forced_release_in_a_terminated_session_fails_as_disconnected() {
     let info = installed(oldest()).await;
     let (session, other) = (Session::open(&info).await, Session::open(&info).await);
     session.token("SELECT lease_acquire(7, 'node1', '1 hour')").await;

@@ -1,4 +1,4 @@
-//! The guard: it renews, and says so when it cannot.
+//! The guard: it renews, and reports when it cannot.
 
 use std::time::Duration;
 
@@ -20,12 +20,12 @@ async fn until(session: &Session, what: &str, sql: &str) {
     wait_until(what, async || session.ask(sql).await == "t").await;
 }
 
-/// The backend that renews, not the one that asks.
+/// The backend that renews, not the one that runs this query.
 const RENEWER: &str = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query ~ 'lease_(renew|acquire)\\('
     AND pid <> pg_backend_pid()";
 
 #[tokio::test]
-async fn it_is_ours_for_longer_than_its_term_and_then_no_more() {
+async fn a_lease_is_renewed_beyond_its_term_until_it_is_released() {
     join_all(versions().into_iter().map(async |version| {
         let info = installed(version).await;
         let session = Session::open(&info).await;
@@ -93,7 +93,7 @@ async fn one_that_is_dropped_runs_out() {
 }
 
 #[tokio::test]
-async fn a_lost_connection_is_made_anew() {
+async fn a_lost_connection_is_replaced() {
     join_all(versions().into_iter().map(async |version| {
         let info = installed(version).await;
         let session = Session::open(&info).await;
@@ -121,7 +121,7 @@ async fn a_backend_that_does_not_answer_is_left_for_another() {
 }
 
 #[tokio::test]
-async fn its_holder_is_told_before_anybody_else_has_it() {
+async fn the_loss_is_reported_before_another_session_acquires_the_lease() {
     join_all(versions().into_iter().map(async |version| {
         let info = installed(version).await;
         let session = Session::open(&info).await;
@@ -142,16 +142,16 @@ async fn its_holder_is_told_before_anybody_else_has_it() {
             Lost::NotRenewed { id: LeaseId::Number(7), reason: reason.clone() },
             "{version}"
         );
-        let told = lease.run(std::future::pending::<()>()).await;
-        assert_eq!(told, Err(Lost::NotRenewed { id: LeaseId::Number(7), reason }), "{version}: for good");
-        assert!(!lease.release().await.unwrap(), "{version}: it is another's");
+        let again = lease.run(std::future::pending::<()>()).await;
+        assert_eq!(again, Err(Lost::NotRenewed { id: LeaseId::Number(7), reason }), "{version}: for good");
+        assert!(!lease.release().await.unwrap(), "{version}: another session holds it");
         assert!(other.release().await.unwrap(), "{version}");
     }))
     .await;
 }
 
 #[tokio::test]
-async fn a_row_that_somebody_keeps_locked_may_be_lost() {
+async fn a_lease_is_lost_if_its_row_stays_locked_by_another_session() {
     let info = installed(oldest()).await;
     let session = Session::open(&info).await;
     let lease = hold(&info, &Request::new(7, "node1", Duration::from_secs(1))).await;
@@ -164,7 +164,7 @@ async fn a_row_that_somebody_keeps_locked_may_be_lost() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_answer_at_all_may_have_given_it_to_somebody() {
+async fn a_lease_is_lost_if_the_server_does_not_answer() {
     let server = EmbeddedServer::start(Options::default()).await.unwrap();
     let info = ConnInfo::parse(&server.conninfo()).unwrap();
     let mut connection = open(&info).await;
@@ -218,7 +218,7 @@ async fn its_writes_are_fenced() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_a_lease_is_refused_in_words() {
+async fn invalid_requests_are_rejected_with_a_message() {
     let bare = database(server_of(oldest()).await).await;
     for request in [Request::new(7, "", LONG), Request::new(7, "node1", Duration::from_millis(99))] {
         let error = Lease::acquire(&bare, &request).await.unwrap_err();

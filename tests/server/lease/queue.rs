@@ -1,4 +1,4 @@
-//! Those who wait for a lease: in order, woken by a release, and gone from the server when they are dropped.
+//! Waiters for a lease: served in order, woken by a release, and disconnected when they are dropped.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,8 +14,8 @@ use super::place::{LONG, Session, hold, installed};
 use super::pooler::Pooler;
 use super::support::{TIMEOUT, oldest, server_of, versions, wait_until};
 
-/// The sessions that are in a queue in this database, the first included. A request that only looks whether there is one has the
-/// lock shared.
+/// The sessions that are in a queue in this database, the first included. A request that only checks whether there is a queue
+/// holds the lock in share mode.
 const QUEUE: &str = "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
     WHERE l.locktype = 'advisory' AND l.mode = 'ExclusiveLock' AND d.datname = current_database()";
 const WAITERS: &str = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'waiter'
@@ -25,12 +25,12 @@ const ASKED: &str = "SELECT count(*) = 2 FROM pg_stat_activity WHERE query ~ 'le
     AND datname = current_database() AND pid <> pg_backend_pid()";
 const KEY: &str = r#"SELECT hashtextextended('locktop lease "locktop" 7', 0)"#;
 
-/// Lease 7, asked for again only when a release was heard, or the term of its holder is over.
+/// Lease 7, requested again only after the notification of a release, or when the term of its holder is over.
 fn request(owner: &str) -> Request {
     Request { retry: LONG, ..Request::new(7, owner, LONG) }
 }
 
-/// Another one that waits, returned when it is in the queue.
+/// Another waiter, returned when it is in the queue.
 async fn wait(info: &ConnInfo, session: &Session, number: usize) -> JoinHandle<Lease> {
     let info = info.clone().with_application_name("waiter");
     let waiter = tokio::spawn(async move {
@@ -43,7 +43,7 @@ async fn wait(info: &ConnInfo, session: &Session, number: usize) -> JoinHandle<L
 }
 
 #[tokio::test]
-async fn who_comes_first_has_it_first_and_is_woken_by_the_release() {
+async fn waiters_acquire_in_order_of_arrival_and_are_woken_by_the_release() {
     for version in versions() {
         let info = installed(version).await;
         let session = Session::open(&info).await;
@@ -100,18 +100,18 @@ async fn a_waiter_that_is_dropped_leaves_neither_a_lock_nor_a_connection() {
         let first = wait(&info, &session, 1).await;
         let second = wait(&info, &session, 2).await;
         second.abort();
-        wait_until("one to be gone", async || session.ask(WAITERS).await == "1").await;
+        wait_until("one to disconnect", async || session.ask(WAITERS).await == "1").await;
         assert_eq!(session.ask(QUEUE).await, "1", "{version}");
         first.abort();
-        wait_until("the other to be gone", async || session.ask(WAITERS).await == "0").await;
+        wait_until("the other to disconnect", async || session.ask(WAITERS).await == "0").await;
         assert_eq!(session.ask(QUEUE).await, "0", "{version}");
-        // One whose time is up is gone too, first or not.
+        // A waiter that times out leaves the queue too, first or not.
         let first = wait(&info, &session, 1).await;
         let short = Duration::from_millis(50);
         assert!(Lease::acquire_within(&info, &request("node2"), short).await.unwrap().is_none(), "{version}");
         assert_eq!(session.ask(QUEUE).await, "1", "{version}");
         first.abort();
-        wait_until("the first to be gone", async || session.ask(WAITERS).await == "0").await;
+        wait_until("the first to disconnect", async || session.ask(WAITERS).await == "0").await;
         assert!(Lease::acquire_within(&info, &request("node2"), short).await.unwrap().is_none(), "{version}");
         assert_eq!(session.ask(QUEUE).await, "0", "{version}");
         assert!(lease.release().await.unwrap());
@@ -129,8 +129,8 @@ async fn a_release_notifies_only_if_a_session_waits() {
         let mut heard = async |mark: &str| {
             session.ask(&format!("SELECT pg_notify('locktop_lease_{key}', '{mark}')")).await;
             let mut number = 0;
-            while let Some(Received::Notified(said)) = listener.notifications.recv().await {
-                if said.payload == mark {
+            while let Some(Received::Notified(notification)) = listener.notifications.recv().await {
+                if notification.payload == mark {
                     return number;
                 }
                 number += 1;
@@ -162,9 +162,9 @@ async fn a_waiter_that_is_suspended_does_not_block_the_others_for_long() {
     assert!(waiter.await.unwrap().release().await.unwrap());
 }
 
-/// A backend that waits for a lock finds out by itself.
+/// A backend that waits for a lock detects that its client has disconnected.
 #[tokio::test]
-async fn a_waiter_whose_process_is_killed_leaves_the_queue_before_its_turn() {
+async fn a_killed_waiter_leaves_the_queue_before_its_turn() {
     let info = installed(oldest()).await;
     let session = Session::open(&info).await;
     let lease = hold(&info, &request("node0")).await;

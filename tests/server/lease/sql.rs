@@ -1,10 +1,10 @@
-//! The functions, by themselves.
+//! The SQL functions alone.
 
 use super::place::{Session, installed};
 use super::support::{versions, wait_until};
 
 #[tokio::test]
-async fn a_lease_goes_from_hand_to_hand_and_its_token_only_grows() {
+async fn each_holder_gets_a_greater_token_and_older_tokens_are_refused() {
     for version in versions() {
         let info = installed(version).await;
         let (one, other) = (Session::open(&info).await, Session::open(&info).await);
@@ -50,7 +50,7 @@ async fn a_lease_goes_from_hand_to_hand_and_its_token_only_grows() {
 }
 
 #[tokio::test]
-async fn a_release_keeps_who_had_it_and_no_way_of_ending_resets_the_token() {
+async fn a_release_keeps_the_owner_and_the_token_is_never_reset() {
     for version in versions() {
         let info = installed(version).await;
         let session = Session::open(&info).await;
@@ -71,7 +71,7 @@ async fn a_release_keeps_who_had_it_and_no_way_of_ending_resets_the_token() {
         assert_eq!(session.ask("SELECT owner, state FROM leases").await, "-|free");
         let third = session.token("SELECT lease_acquire(7, 'node1', '1 hour')").await;
         assert!(first < second && second < third, "{version}");
-        // Nobody chooses a token.
+        // A token cannot be chosen.
         let error = session.refused("UPDATE distlock SET token = 1000").await;
         assert!(error.starts_with("428C9"), "{version}: {error}");
         let error = session.refused("INSERT INTO distlock (id, token) VALUES (8, 1000)").await;
@@ -116,7 +116,7 @@ async fn a_term_is_as_long_in_every_time_zone() {
 }
 
 #[tokio::test]
-async fn who_asks_does_not_wait_for_a_row_and_its_holder_does_for_a_moment() {
+async fn a_request_does_not_wait_for_a_locked_row_and_a_renewal_waits_briefly() {
     for version in versions() {
         let info = installed(version).await;
         let (holder, other) = (Session::open(&info).await, Session::open(&info).await);
@@ -127,13 +127,13 @@ async fn who_asks_does_not_wait_for_a_row_and_its_holder_does_for_a_moment() {
             let call = format!("SELECT {call}");
             loop {
                 other.ask("BEGIN; SELECT * FROM distlock FOR UPDATE").await;
-                let (said, ()) = tokio::join!(holder.ask(&call), async {
+                let (answer, ()) = tokio::join!(holder.ask(&call), async {
                     wait_until("the holder to wait", async || other.ask(&blocked).await == "t").await;
                     other.ask("ROLLBACK").await;
                 });
-                // On a machine that stood still for the second that it waits.
-                if said != "-" {
-                    assert_eq!(said, "t", "{version}: {call}");
+                // "-" on a machine that stalled for the second that it waits.
+                if answer != "-" {
+                    assert_eq!(answer, "t", "{version}: {call}");
                     break;
                 }
             }
@@ -142,20 +142,20 @@ async fn who_asks_does_not_wait_for_a_row_and_its_holder_does_for_a_moment() {
         let seen = other.ask("SELECT expired_time FROM leases").await;
         assert_eq!(seen, "00:00:00.3");
         other.ask("BEGIN; SELECT * FROM distlock FOR UPDATE").await;
-        // Neither is waited for when the lease is over.
+        // Neither call waits once the lease has ended.
         holder.ask("SET lock_timeout = '20s'").await;
         let renew = format!("SELECT lease_renew(7, {token}), lease_release(7, {token})");
-        let said = holder.ask(&renew).await;
-        assert!(["-|f", "f|f", "-|-"].contains(&said.as_str()), "{version}: {said}");
+        let answer = holder.ask(&renew).await;
+        assert!(["-|f", "f|f", "-|-"].contains(&answer.as_str()), "{version}: {answer}");
         assert_eq!(holder.ask("SHOW lock_timeout").await, "20s");
         assert_eq!(holder.ask("SELECT lease_acquire(7, 'x', '1 s')").await, "-", "{version}");
-        // A token of before is refused all the same.
+        // An older token is refused as well.
         assert_eq!(holder.ask(&format!("SELECT lease_renew(7, {})", token - 1)).await, "f");
     }
 }
 
 #[tokio::test]
-async fn what_is_no_lease_is_refused_and_an_end_that_is_no_time_spoils_nothing() {
+async fn invalid_arguments_are_refused_and_infinite_times_are_accepted() {
     for version in versions() {
         let info = installed(version).await;
         let session = Session::open(&info).await;
@@ -189,7 +189,7 @@ async fn what_is_no_lease_is_refused_and_an_end_that_is_no_time_spoils_nothing()
 }
 
 #[tokio::test]
-async fn of_many_who_ask_at_once_one_has_it() {
+async fn one_of_many_concurrent_requests_acquires_the_lease() {
     for version in versions() {
         let info = installed(version).await;
         let mut sessions = Vec::new();
@@ -197,7 +197,7 @@ async fn of_many_who_ask_at_once_one_has_it() {
             sessions.push(Session::open(&info).await);
         }
         for round in 0..10 {
-            // The row is not there yet in the first round of each id.
+            // The row does not exist yet in the first round of each id.
             let sql = format!("SELECT lease_acquire({}, 'node1', '1 hour')", round / 2);
             let answers =
                 futures_util::future::join_all(sessions.iter().map(|session| session.ask(&sql))).await;

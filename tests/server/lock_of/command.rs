@@ -1,4 +1,4 @@
-//! The command itself, next to sessions that are in the way and sessions that are not.
+//! The command itself, with sessions that block the statement and sessions that do not.
 
 use locktop::demo::postgres::EmbeddedServer;
 use locktop::pg::conninfo::ConnInfo;
@@ -17,7 +17,7 @@ pub(super) async fn asked_of(server: &EmbeddedServer, info: &ConnInfo, arguments
 }
 
 #[tokio::test]
-async fn who_is_in_the_way_now() {
+async fn each_statement_reports_its_blocking_sessions_and_exit_status() {
     let info = support::database(support::server().await).await;
     let busy = support::open(&info).await.client;
     busy.batch_execute(
@@ -28,7 +28,7 @@ async fn who_is_in_the_way_now() {
     )
     .await
     .unwrap();
-    // In a message of its own: what stands before BEGIN in one is in the transaction, too.
+    // In a message of its own: statements before BEGIN in the same message belong to the transaction, too.
     busy.batch_execute(
         "BEGIN; UPDATE shop.orders SET x = 1; LOCK TABLE p1 IN ROW SHARE MODE; SELECT pg_advisory_lock(10001); CREATE TABLE staging.load (a int)",
     )
@@ -101,7 +101,7 @@ async fn who_is_in_the_way_now() {
     assert_eq!((left.status, &json["would_wait"]), (Some(1), &Value::Bool(true)), "{json}");
     let one = &json["statements"][0]["takes"][0]["now"]["in_the_way"][0];
     assert_eq!((&one["how"], &one["modes"][0]), (&"holds".into(), &"RowExclusiveLock".into()), "{json}");
-    // Nothing of what was asked about was run.
+    // None of the statements was run.
     busy.batch_execute("SELECT y FROM shop.orders").await.unwrap_err();
     let kept = support::open(&info).await.client;
     kept.batch_execute("TABLE calm").await.unwrap();
@@ -121,7 +121,7 @@ async fn a_table_that_is_locked_can_be_asked_about() {
 
 /// A query of a partitioned table may lock one partition, or all.
 #[tokio::test]
-async fn what_the_plan_decides_is_not_known() {
+async fn locks_that_depend_on_the_plan_are_not_known() {
     let info = support::database(support::server().await).await;
     let alone = support::open(&info).await.client;
     alone

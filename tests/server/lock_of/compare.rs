@@ -1,6 +1,6 @@
-//! Each statement of the list on real servers: what `pg_locks` shows is what the list has, and what `locktop lock-of` says.
+//! Each statement of the list on real servers: `pg_locks` shows the locks that the list has, and that `locktop lock-of` reports.
 //!
-//! `LOCKTOP_ACCEPT=1` writes the list anew, from all versions.
+//! `LOCKTOP_ACCEPT=1` rewrites the list, from all versions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,7 +44,7 @@ struct Row {
     schema: Option<i64>,
 }
 
-/// Two sessions of a database with the tables: one runs the statements, the other one is in its way and reads what it holds.
+/// Two sessions of a database with the tables: one runs the statements, the other one blocks it and reads its locks.
 struct Stage {
     client: Client,
     other: Client,
@@ -77,7 +77,7 @@ impl Stage {
         normal(&rows.collect::<Vec<_>>())
     }
 
-    /// What the session holds and waits for.
+    /// The locks that the session holds and waits for.
     async fn observed(&self) -> BTreeSet<String> {
         let key = "CASE objsubid WHEN 1 THEN ((classid::int8 << 32) | objid::int8)::text
             ELSE format('(%s, %s)', classid::int8 - (classid::int8 >> 31 << 32), objid::int8 - (objid::int8 >> 31 << 32)) END";
@@ -90,8 +90,8 @@ impl Stage {
         self.named(&locks).await
     }
 
-    /// What `lock-of` says: what the statement takes for certain, and with what it can take.
-    async fn said(&self, statement: &Statement) -> (BTreeSet<String>, BTreeSet<String>) {
+    /// What `lock-of` reports: the locks that the statement certainly takes, and all that it can take.
+    async fn reported(&self, statement: &Statement) -> (BTreeSet<String>, BTreeSet<String>) {
         let piece = || statements_of(statement);
         let targets = targets(&piece());
         let places = places(&self.other, &targets).await.unwrap();
@@ -123,7 +123,7 @@ impl Stage {
         row.map(|row| row.get(0))
     }
 
-    /// In a transaction that is rolled back; and whether the files of its table are others afterwards, as the form has it.
+    /// In a transaction that is rolled back; and a message if it is not as the form states whether the table gets a new file.
     async fn in_transaction(&self, entry: &Entry) -> (BTreeSet<String>, Option<String>) {
         let statement = statements(&entry.text).pop().and_then(|piece| piece.read.ok());
         let subject = statement.as_ref().and_then(|statement| {
@@ -169,7 +169,7 @@ impl Stage {
         (found, wrong)
     }
 
-    /// With each obstacle in turn: what it holds and waits for when it waits. It is cancelled then.
+    /// With each obstacle in turn: the locks that it holds and waits for. It is cancelled then.
     async fn alone(&self, entry: &Entry) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         for obstacle in &entry.obstacles {
@@ -264,16 +264,16 @@ async fn compared(stage: &Stage, entry: &Entry, observed: &BTreeSet<String>) -> 
     if observed.contains(FAILS) {
         return (statement.since() <= stage.version).then(|| "the server refuses it".to_owned());
     }
-    let (certain, can) = stage.said(&statement).await;
+    let (certain, can) = stage.reported(&statement).await;
     let missing: Vec<&String> = observed.difference(&can).filter(|lock| !certain.contains(*lock)).collect();
     let wrong: Vec<&String> = certain.difference(observed).collect();
-    // What is not known is not said.
+    // Locks that are not known are not reported.
     let missing = if statement.unseen.is_empty() { missing } else { Vec::new() };
-    (!missing.is_empty() || !wrong.is_empty()).then(|| format!("not said: {missing:?}, not so: {wrong:?}"))
+    (!missing.is_empty() || !wrong.is_empty()).then(|| format!("not reported: {missing:?}, wrong: {wrong:?}"))
 }
 
 #[tokio::test]
-async fn statements_lock_what_lock_of_says() {
+async fn lock_of_reports_the_locks_that_statements_take() {
     let list = std::fs::read_to_string(PATH).unwrap();
     let entries = read(&list);
     assert!(entries.len() >= 250 && entries.iter().filter(|entry| entry.is_ddl()).count() >= 200);
@@ -317,6 +317,6 @@ async fn statements_lock_what_lock_of_says() {
     if support::is_long() {
         let reasons: BTreeSet<&str> =
             entries.iter().filter(|entry| entry.reason.is_some()).map(|entry| &*entry.text).collect();
-        assert_eq!(differ, reasons, "with a reason, and the same all the same");
+        assert_eq!(differ, reasons, "statements with a reason that do not differ");
     }
 }

@@ -111,16 +111,16 @@ async fn the_scheduled_tasks() {
         assert_eq!(
             tasks.try_acquire(watcher, report, "v").await.unwrap(),
             None,
-            "{version}: somebody has it"
+            "{version}: another session holds it"
         );
-        assert_eq!(tasks.try_acquire(client, report, "w").await.unwrap(), None, "this very session has");
+        assert_eq!(tasks.try_acquire(client, report, "w").await.unwrap(), None, "this session holds it");
         assert_eq!(tasks.try_acquire(client, nightly, "w").await.unwrap(), None, "it is not due");
         assert_eq!(tasks.try_acquire(client, 99, "w").await.unwrap_err().sqlstate(), Some("P0002"));
         assert_eq!(tasks.heartbeat(client, "w").await.unwrap(), [run.id], "{version}");
         assert!(tasks.heartbeat(watcher, "w").await.unwrap().is_empty(), "a name is no session");
         assert!(!tasks.finish(watcher, &run, Ok(())).await.unwrap(), "another session");
         assert!(tasks.give_back(client, &run).await.unwrap());
-        assert!(!tasks.finish(client, &run, Ok(())).await.unwrap(), "{version}: it was given back");
+        assert!(!tasks.finish(client, &run, Ok(())).await.unwrap(), "{version}: it was released");
 
         let runs = tasks.fetch(watcher, "v", 5).await.unwrap();
         let [run] = &runs[..] else { panic!("{runs:?}") };
@@ -144,11 +144,7 @@ async fn the_scheduled_tasks() {
         assert_eq!(other.ask(next).await, "report|-\nnightly|t", "{version}: once, and as planned");
 
         one.run(&format!("SELECT pg_advisory_lock({key})")).await;
-        assert_eq!(
-            tasks.release_idle_keys(client, &[report]).await.unwrap(),
-            0,
-            "it is said to be worked on"
-        );
+        assert_eq!(tasks.release_idle_keys(client, &[report]).await.unwrap(), 0, "it is listed as in use");
         assert_eq!(tasks.release_idle_keys(client, &[]).await.unwrap(), 1, "{version}");
         let run = {
             one.run("UPDATE locktop.scheduled_tasks SET next_run_at = clock_timestamp() WHERE id = 1").await;
@@ -196,7 +192,7 @@ async fn the_ids() {
         assert!((now - id.time().as_secs_f64()).abs() < 60.0, "{version}");
         let more = generator.many(client, 100).await.unwrap();
         assert!(more.len() == 100 && id < more[0] && more.is_sorted_by(|a, b| a < b), "{version}");
-        // What it gave before counts on.
+        // The ids generated before still count.
         generator.register(client).await.unwrap();
         assert!(generator.next(client).await.unwrap() > more[99]);
         one.run("UPDATE locktop.id_generator SET last_timestamp = last_timestamp + 3600000").await;
@@ -205,9 +201,9 @@ async fn the_ids() {
     }
 }
 
-/// The server's word for the end of a session is an error, and it is no refusal: what was under way may be done.
+/// The server reports the termination of a session as an error, which is no refusal: the call may have been executed.
 #[tokio::test]
-async fn a_call_whose_session_is_ended_is_lost() {
+async fn a_call_in_a_terminated_session_fails_as_disconnected() {
     for version in versions() {
         let (one, other) = pair(version).await;
         other.run("BEGIN; LOCK TABLE locktop.task_queue").await;

@@ -1,9 +1,9 @@
-//! Where the printed id generator goes wrong. Each fault has its counterpart in `ids`.
+//! Faults of the printed id generator. Each fault has its counterpart in `ids`.
 
 use super::printed::{block, blocked, printed};
 use super::support::versions;
 
-/// A clock in place of the server's: `fake.now()` is what `test.clock` says.
+/// A clock in place of the server's: `fake.now()` returns `test.clock`.
 const CLOCK: &str = "CREATE SCHEMA fake;
     CREATE FUNCTION fake.now() RETURNS timestamptz LANGUAGE sql STABLE AS
         $$ SELECT pg_catalog.to_timestamp(current_setting('test.clock')::bigint / 1000.0) $$;";

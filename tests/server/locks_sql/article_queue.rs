@@ -1,4 +1,4 @@
-//! Where the printed work queue goes wrong. Each fault has its counterpart in `queue`.
+//! Faults of the printed work queue. Each fault has its counterpart in `queue`.
 
 use super::printed::{block, end, keys, printed, repaired};
 use super::support::versions;
@@ -37,8 +37,8 @@ async fn the_lock_stays_if_the_caller_forgets() {
         worker.run("BEGIN").await;
         assert_eq!(worker.ask(CONSUME).await, "2|item 2");
         worker.run("ROLLBACK").await;
-        assert_eq!(keys(&other, worker.pid).await, "2", "{version}: of an item that nobody has");
-        // The first in the queue stands in everybody's way, and the third is never reached.
+        assert_eq!(keys(&other, worker.pid).await, "2", "{version}: of an item that no session has claimed");
+        // The first in the queue blocks every other session, and the third is never reached.
         assert_eq!(other.ask(CONSUME).await, "", "{version}");
         assert_eq!(other.ask("SELECT count(*) FROM task_queue WHERE status = 'pending'").await, "2");
     }
@@ -54,11 +54,11 @@ async fn an_item_collides_with_any_other_use_of_its_number() {
 }
 
 #[tokio::test]
-async fn nothing_says_whose_an_item_is_and_nobody_brings_it_back() {
+async fn an_item_names_no_session_and_is_never_requeued() {
     for version in versions() {
         let (worker, other) = printed(version, &[block("queue_table"), &repaired("consume"), ITEMS]).await;
         assert_eq!(worker.ask(CONSUME).await, "1|item 1");
-        // The row is locked until its caller commits, which it has: anybody may end the item.
+        // The row is locked until its caller commits, which it has: any session can finish the item.
         other.run("BEGIN; SELECT FROM task_queue WHERE id = 1 FOR UPDATE NOWAIT; COMMIT").await;
         end(&other, worker.pid).await;
         assert_eq!(

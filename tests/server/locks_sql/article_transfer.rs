@@ -1,4 +1,4 @@
-//! Where the printed transfer goes wrong. Its Python sends these statements; each fault has its counterpart in `transfer`.
+//! Faults of the printed transfer. Its Python sends these statements; each fault has its counterpart in `transfer`.
 
 use super::db::{Session, ask};
 use super::printed::{block, blocked, printed};
@@ -28,7 +28,7 @@ async fn transfer(session: &Session, from: &str, to: &str, amount: &str) {
 }
 
 #[tokio::test]
-async fn money_for_an_account_that_is_not_there_is_gone() {
+async fn money_sent_to_a_missing_account_is_lost() {
     for version in versions() {
         let (session, _) = printed(version, &[block("accounts"), ACCOUNTS]).await;
         transfer(&session, "1", "99", "30").await;
@@ -37,7 +37,7 @@ async fn money_for_an_account_that_is_not_there_is_gone() {
 }
 
 #[tokio::test]
-async fn a_negative_amount_takes_what_the_other_has_not() {
+async fn a_negative_amount_overdraws_the_other_account() {
     for version in versions() {
         let (session, _) = printed(version, &[block("accounts"), ACCOUNTS]).await;
         transfer(&session, "1", "2", "-150").await;
@@ -50,7 +50,7 @@ async fn a_negative_amount_takes_what_the_other_has_not() {
 }
 
 #[tokio::test]
-async fn what_is_rounded_on_both_sides_makes_money() {
+async fn rounding_on_both_sides_creates_money() {
     for version in versions() {
         let (session, _) = printed(version, &[block("accounts"), ACCOUNTS]).await;
         transfer(&session, "1", "2", "0.005").await;

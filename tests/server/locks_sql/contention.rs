@@ -6,22 +6,22 @@ use super::db::{Session, ask, installed};
 use super::printed::{blocked, end};
 use super::support::{versions, wait_until};
 
-const LOOK: &str = "SELECT observe_lock_waits()";
+const OBSERVE: &str = "SELECT observe_lock_waits()";
 const SEEN: &str =
     "SELECT lock, waits_seen FROM lock_contention WHERE database = current_database() ORDER BY lock";
 
-/// What waits in this database, by the server.
+/// The waits in this database, as the server shows them.
 const WAITING: &str = "FROM pg_locks l
     WHERE NOT l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())";
 
-/// A session that waits for a lock until the holder gives it back.
+/// A session that waits for a lock until the holder releases it.
 struct Waiter {
     pid: i32,
     over: tokio::task::JoinHandle<Session>,
 }
 
 impl Waiter {
-    /// When this returns it waits, and the server says since when.
+    /// When this returns, it waits and the server shows since when.
     async fn start(watcher: &Session, session: Session, sql: &str) -> Self {
         let (pid, sql) = (session.pid, sql.to_owned());
         let over = tokio::spawn(async move {
@@ -41,9 +41,9 @@ impl Waiter {
     }
 }
 
-/// Looks, unless somebody else is just looking, until it was its turn.
-async fn look(session: &Session) {
-    wait_until("the other observer to end", async || session.ask(LOOK).await != "-").await;
+/// Observes, once no other session does.
+async fn observe(session: &Session) {
+    wait_until("the other observer to end", async || session.ask(OBSERVE).await != "-").await;
 }
 
 #[tokio::test]
@@ -57,12 +57,12 @@ async fn each_wait_is_counted_once_and_for_as_long_as_it_was_seen() {
             waiters.push(Waiter::start(&watcher, session, "SELECT pg_advisory_lock_shared(42)").await);
         }
         for _ in 0..3 {
-            look(&watcher).await;
+            observe(&watcher).await;
         }
         assert_eq!(watcher.ask(SEEN).await, "advisory 42|3", "{version}");
         let before = watcher.ask("SELECT clock_timestamp()").await;
-        look(&watcher).await;
-        // Between what was waited before that look and what after it, to the microsecond.
+        observe(&watcher).await;
+        // Between the waits before that observation and those after it, to the microsecond.
         let within = format!(
             "WITH own AS MATERIALIZED (SELECT clock_timestamp() AS after),
                   real AS (SELECT sum('{before}' - l.waitstart) AS low, sum(after - l.waitstart) AS high,
@@ -84,8 +84,8 @@ async fn each_wait_is_counted_once_and_for_as_long_as_it_was_seen() {
         for waiter in waiters {
             over.push(waiter.over().await);
         }
-        look(&watcher).await;
-        assert_eq!(watcher.ask(numbers).await, last, "{version}: what is over does not grow");
+        observe(&watcher).await;
+        assert_eq!(watcher.ask(numbers).await, last, "{version}: a wait that has ended does not grow");
         assert_eq!(watcher.ask(&open).await, "0");
         // The same session again is another wait.
         for session in &over {
@@ -93,7 +93,7 @@ async fn each_wait_is_counted_once_and_for_as_long_as_it_was_seen() {
         }
         holder.run("SELECT pg_advisory_lock(42)").await;
         let again = Waiter::start(&watcher, over.remove(0), "SELECT pg_advisory_lock(42)").await;
-        look(&watcher).await;
+        observe(&watcher).await;
         assert_eq!(watcher.ask(SEEN).await, "advisory 42|4", "{version}");
         end(&watcher, holder.pid).await;
         again.over().await;
@@ -112,18 +112,18 @@ async fn two_observers_at_once_count_nothing_twice() {
             waiters.push(Waiter::start(&one, session, "SELECT pg_advisory_lock(1, -2)").await);
         }
         one.run("BEGIN").await;
-        assert_ne!(one.ask(LOOK).await, "-");
-        assert_eq!(two.ask(LOOK).await, "-", "{version}: it is being looked");
+        assert_ne!(one.ask(OBSERVE).await, "-");
+        assert_eq!(two.ask(OBSERVE).await, "-", "{version}: another session observes");
         one.run("ROLLBACK").await;
-        assert_eq!(two.ask(SEEN).await, "", "{version}: of that nothing is left");
-        assert_ne!(two.ask(LOOK).await, "-", "it is free");
+        assert_eq!(two.ask(SEEN).await, "", "{version}: the rollback leaves nothing");
+        assert_ne!(two.ask(OBSERVE).await, "-", "it is free");
         let crowd: Vec<_> = sessions(&info, 5)
             .await
             .into_iter()
             .map(|session| {
                 tokio::spawn(async move {
                     for _ in 0..20 {
-                        ask(&session.connection.client, LOOK).await.unwrap();
+                        ask(&session.connection.client, OBSERVE).await.unwrap();
                     }
                 })
             })
@@ -132,13 +132,13 @@ async fn two_observers_at_once_count_nothing_twice() {
             observer.await.unwrap();
         }
         assert_eq!(two.ask(SEEN).await, "advisory (1, -2)|2", "{version}");
-        // Counted for no longer than the two have waited, though a hundred looked.
+        // Counted for no longer than the two have waited, although there were a hundred observations.
         let real = format!(
             "SELECT (SELECT total_wait FROM lock_contention WHERE key1 = 1 AND key2 = -2) <= (SELECT sum(clock_timestamp() - l.waitstart) {WAITING})"
         );
         assert_eq!(two.ask(&real).await, "t", "{version}");
         end(&two, holder.pid).await;
-        // The first has it, and goes with it; the other is next.
+        // The first acquires it, and releases it at the end of its session; the other is next.
         let mut waiters = waiters.into_iter();
         drop(waiters.next().unwrap().over().await);
         waiters.next().unwrap().over().await;
@@ -154,28 +154,28 @@ async fn an_observer_that_missed_the_middle_counts_the_whole_wait_and_one_that_m
         holder.run("BEGIN; LOCK TABLE public.t").await;
         let waiter = Session::open(&info).await;
         let waiter = Waiter::start(&watcher, waiter, "SELECT FROM public.t").await;
-        look(&watcher).await;
+        observe(&watcher).await;
         let first =
             watcher.ask("SELECT total_wait FROM lock_contention WHERE relation = 'public.t'::regclass").await;
-        // Nobody looks for a while; then another session does.
+        // No session observes for a while; then another one does.
         let later = format!(
             "SELECT clock_timestamp() > min(l.waitstart) + interval '{first}' * 2 + interval '0.2 s' {WAITING}"
         );
         wait_until("time to pass", async || watcher.ask(&later).await == "t").await;
         let other = Session::open(&info).await;
-        look(&other).await;
+        observe(&other).await;
         let grown = format!(
             "SELECT lock, waits_seen, total_wait > interval '{first}' * 2, total_wait = longest_wait, longest_mode FROM lock_contention WHERE relation = 'public.t'::regclass"
         );
         assert_eq!(other.ask(&grown).await, "public.t|1|t|t|AccessShareLock", "{version}");
         let last =
             other.ask("SELECT total_wait FROM lock_contention WHERE relation = 'public.t'::regclass").await;
-        // This one ends, and the next begins, without anybody looking in between.
+        // This wait ends, and the next begins, without an observation in between.
         holder.run("COMMIT").await;
         let session = waiter.over().await;
         holder.run("BEGIN; LOCK TABLE public.t").await;
         let waiter = Waiter::start(&watcher, session, "SELECT FROM public.t").await;
-        look(&watcher).await;
+        observe(&watcher).await;
         let two = format!(
             "SELECT waits_seen, total_wait - interval '{last}' <= (SELECT max(clock_timestamp() - l.waitstart) {WAITING}) FROM lock_contention WHERE relation = 'public.t'::regclass"
         );
@@ -215,7 +215,7 @@ async fn locks_have_names_and_rows_are_counted_by_their_table() {
         // A duplicate is no row that could be locked: that is for the end of the transaction alone.
         let insert = "INSERT INTO public.\"my rows\" VALUES (2) ON CONFLICT DO NOTHING";
         waiters.push(Waiter::start(&watcher, crowd.remove(0), insert).await);
-        look(&watcher).await;
+        observe(&watcher).await;
         let expected = format!(
             "advisory {}|1\nid generator 3|1\nqueue item 1|1\nrows of public.\"my rows\"|2\ntask report|1",
             (0x4C54_i64 << 48) + 99
@@ -234,7 +234,7 @@ async fn locks_have_names_and_rows_are_counted_by_their_table() {
 }
 
 #[tokio::test]
-async fn who_may_write_the_tables_may_observe_though_it_sees_no_other_session() {
+async fn a_role_that_can_write_the_tables_observes_sessions_it_cannot_see() {
     for version in versions() {
         let info = installed(version).await;
         let (holder, watcher) = (Session::open(&info).await, Session::open(&info).await);
@@ -248,14 +248,14 @@ async fn who_may_write_the_tables_may_observe_though_it_sees_no_other_session() 
                  GRANT SELECT ON lock_contention TO {role}; SET ROLE {role}"
             ))
             .await;
-        let refused = watcher.refused(LOOK).await;
+        let refused = watcher.refused(OBSERVE).await;
         assert!(refused.starts_with("42501"), "{version}: {refused}");
         watcher
             .run(&format!(
                 "RESET ROLE; GRANT SELECT, INSERT, UPDATE, DELETE ON contended_locks, observed_waits TO {role}; SET ROLE {role}"
             ))
             .await;
-        look(&watcher).await;
+        observe(&watcher).await;
         assert_eq!(watcher.ask(SEEN).await, "advisory 7|1", "{version}");
         watcher.run("RESET ROLE").await;
         watcher.run(&format!("DROP OWNED BY {role}; DROP ROLE {role}")).await;
@@ -265,7 +265,7 @@ async fn who_may_write_the_tables_may_observe_though_it_sees_no_other_session() 
 }
 
 #[tokio::test]
-async fn locks_that_nobody_waits_for_any_more_are_forgotten_beyond_a_number() {
+async fn the_oldest_locks_without_waiters_are_removed_beyond_a_limit() {
     for version in versions() {
         let info = installed(version).await;
         let (holder, watcher) = (Session::open(&info).await, Session::open(&info).await);
@@ -277,7 +277,7 @@ async fn locks_that_nobody_waits_for_any_more_are_forgotten_beyond_a_number() {
             )
             .await;
         let old = "SELECT count(*), max(objid::bigint) FROM contended_locks WHERE database = 1";
-        look(&watcher).await;
+        observe(&watcher).await;
         assert_eq!(watcher.ask(old).await, "50|50", "{version}: nothing new, nothing to do");
         let before = watcher.ask("SELECT count(*) FROM contended_locks").await.parse::<i32>().unwrap();
         holder.run("SELECT pg_advisory_lock(5)").await;
@@ -287,14 +287,14 @@ async fn locks_that_nobody_waits_for_any_more_are_forgotten_beyond_a_number() {
             watcher.ask(&format!("SELECT observe_lock_waits({})", before - 10)).await != "-"
         })
         .await;
-        // Locks of other tests may have come in: as many fewer of these are left.
+        // Locks of other tests may have been added: as many fewer of these are left.
         let all = "SELECT count(*) FROM contended_locks";
         assert_eq!(watcher.ask(all).await, (before - 10).to_string(), "{version}");
         let left = watcher.ask(old).await;
         let (count, oldest) = left.split_once('|').unwrap();
         assert_eq!(count, oldest, "{version}: the newest are left");
         assert!(count.parse::<i32>().unwrap() < 40, "{version}: {left}");
-        // Whom somebody waits for is not forgotten, and so not counted anew.
+        // A lock that a session waits for is not removed, and so not counted again.
         let none = Session::open(&info).await;
         let other = Waiter::start(&watcher, none, "SELECT pg_advisory_lock(6 - 1)").await;
         wait_until("the other observer to end", async || {

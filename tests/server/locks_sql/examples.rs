@@ -1,4 +1,4 @@
-//! The examples of the libraries, as they stand, on a server with the schema.
+//! The examples of the libraries, unchanged, on a server with the schema.
 #![allow(dead_code, unreachable_pub, reason = "their main is for the command line")]
 
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -43,7 +43,7 @@ const LOCKS: &str = "SELECT count(*) FROM pg_locks l, pg_database d
     WHERE locktype = 'advisory' AND d.oid = l.database AND d.datname = current_database()";
 
 #[tokio::test]
-async fn each_does_what_it_says() {
+async fn each_example_runs_and_leaves_no_lock() {
     for version in versions() {
         let info = installed(version).await;
         let session = Session::open(&info).await;

@@ -1,4 +1,4 @@
-//! Our id generator.
+//! locktop's id generator.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -21,13 +21,13 @@ fn numbers(text: &str) -> Vec<i64> {
 }
 
 #[tokio::test]
-async fn an_id_says_when_and_by_whom() {
+async fn an_id_contains_its_time_and_its_worker() {
     for version in versions() {
         let (session, _) = generator(version).await;
         for worker in [0, 1, 1023] {
             let call = format!("SELECT snowflake_now(), generate_snowflake_id({worker}), snowflake_now()");
-            let said = session.ask(&call).await;
-            let values: Vec<i64> = said.split('|').map(|value| value.parse().unwrap()).collect();
+            let answer = session.ask(&call).await;
+            let values: Vec<i64> = answer.split('|').map(|value| value.parse().unwrap()).collect();
             let [before, id, after] = values[..] else { panic!() };
             assert!((before..=after).contains(&(id >> 22)), "{version}: {values:?}");
             assert_eq!(id >> 12 & 1023, worker, "{version}");
@@ -42,7 +42,7 @@ async fn an_id_says_when_and_by_whom() {
 }
 
 #[tokio::test]
-async fn what_is_no_worker_is_refused() {
+async fn invalid_and_unknown_workers_are_refused() {
     for version in versions() {
         let (session, other) = generator(version).await;
         for (worker, error) in [
@@ -93,7 +93,7 @@ async fn a_used_up_sequence_waits_for_the_next_millisecond() {
 }
 
 #[tokio::test]
-async fn a_clock_that_went_back_is_waited_for_or_refused() {
+async fn an_id_waits_or_is_refused_while_the_clock_is_behind() {
     for version in versions() {
         let (session, other) = generator(version).await;
         let ahead = |by: i64| {
@@ -111,11 +111,11 @@ async fn a_clock_that_went_back_is_waited_for_or_refused() {
             "{error}"
         );
         assert_eq!(keys(&other, session.pid).await, "0");
-        // How long it waits can be said.
+        // The longest wait is a setting.
         session.run("SET locktop.max_clock_wait = '10ms'").await;
         session.ask(&ahead(900)).await;
         assert!(session.refused(ID).await.starts_with("55000"), "{version}");
-        // Others are not concerned.
+        // Other workers are not affected.
         assert!(!session.ask("SELECT generate_snowflake_id(2)").await.is_empty());
     }
 }

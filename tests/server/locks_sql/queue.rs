@@ -1,4 +1,4 @@
-//! Our work queue.
+//! locktop's work queue.
 
 use super::db::{Session, installed};
 use super::printed::{blocked, end, keys};
@@ -23,7 +23,7 @@ fn finish(id: i64, attempt: i64, status: &str) -> String {
 }
 
 #[tokio::test]
-async fn each_item_goes_to_one_the_oldest_first() {
+async fn each_item_is_claimed_once_oldest_first() {
     for version in versions() {
         let (one, other) = queue(version).await;
         one.run("UPDATE task_queue SET created_at = created_at - interval '1 hour' WHERE id = 2").await;
@@ -40,7 +40,7 @@ async fn each_item_goes_to_one_the_oldest_first() {
             one.pid, other.pid
         );
         assert_eq!(one.ask(rows).await, expected, "{version}");
-        // Whoever looks at locks sees whose each is.
+        // The view of advisory locks shows the session of each item.
         let held = format!(
             "SELECT array_agg(lock_id - {KEY} ORDER BY lock_id) FROM advisory_locks WHERE pid = {}",
             one.pid
@@ -75,7 +75,7 @@ async fn a_claim_takes_no_more_than_it_is_asked_for() {
 }
 
 #[tokio::test]
-async fn only_who_has_it_in_this_attempt_ends_it_and_once() {
+async fn only_its_session_and_worker_finish_an_attempt_and_only_once() {
     for version in versions() {
         let (one, other) = queue(version).await;
         assert_eq!(one.ask(CLAIM).await, "1|1");
@@ -129,7 +129,7 @@ async fn a_rollback_leaves_everything_as_it_was() {
         assert_eq!(one.ask(CLAIM).await, "1|1");
         one.run("ROLLBACK").await;
         assert_eq!(keys(&other, one.pid).await, "0", "{version}: a claim");
-        assert_eq!(other.ask(CLAIM).await, "1|1", "it is nobody's");
+        assert_eq!(other.ask(CLAIM).await, "1|1", "no session has it");
         for end in ["ROLLBACK", "COMMIT"] {
             other.run("BEGIN").await;
             assert_eq!(other.ask(&finish(1, 1, "completed")).await, "t");
@@ -137,7 +137,7 @@ async fn a_rollback_leaves_everything_as_it_was() {
             let left = if end == "COMMIT" { "0" } else { "1" };
             assert_eq!(keys(&one, other.pid).await, left, "{version} {end}");
         }
-        // Claimed and ended in one transaction, and removed by who has it.
+        // Claimed and finished in one transaction, and deleted by the session that has it.
         one.run(
             "BEGIN; SELECT claim_queue_items('w'); SELECT finish_queue_item(2, 'w', 1, 'completed'); COMMIT",
         )
@@ -175,7 +175,7 @@ async fn a_worker_written_after_the_article_runs() {
 }
 
 #[tokio::test]
-async fn a_number_that_somebody_else_locks_is_no_hindrance() {
+async fn advisory_locks_of_other_sessions_do_not_block_a_claim() {
     for version in versions() {
         let (one, stranger) = queue(version).await;
         stranger.run(&format!("SELECT pg_advisory_lock(1), pg_advisory_lock({})", KEY + 1)).await;
@@ -185,7 +185,7 @@ async fn a_number_that_somebody_else_locks_is_no_hindrance() {
 }
 
 #[tokio::test]
-async fn what_a_session_took_with_it_is_requeued_and_set_aside_in_the_end() {
+async fn items_of_an_ended_session_are_requeued_up_to_the_last_attempt() {
     for version in versions() {
         let info = installed(version).await;
         let watcher = Session::open(&info).await;
@@ -193,7 +193,7 @@ async fn what_a_session_took_with_it_is_requeued_and_set_aside_in_the_end() {
         for attempt in 1..=3 {
             let worker = Session::open(&info).await;
             assert_eq!(worker.ask(CLAIM).await, format!("1|{attempt}"), "{version}");
-            assert_eq!(watcher.ask("SELECT * FROM requeue_lost_items('me')").await, "", "it is there");
+            assert_eq!(watcher.ask("SELECT * FROM requeue_lost_items('me')").await, "", "it is connected");
             let one = "SELECT outcome, holder_pid FROM requeue_queue_item(1, 'me')";
             assert_eq!(watcher.ask(one).await, format!("held|{}", worker.pid), "{version}");
             end(&watcher, worker.pid).await;
@@ -215,7 +215,7 @@ async fn what_a_session_took_with_it_is_requeued_and_set_aside_in_the_end() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_there_keeps_its_item_whatever_it_seems() {
+async fn an_item_is_requeued_only_if_its_session_has_ended() {
     for version in versions() {
         let info = installed(version).await;
         let (watcher, worker) = (Session::open(&info).await, Session::open(&info).await);
@@ -226,18 +226,18 @@ async fn a_session_that_is_there_keeps_its_item_whatever_it_seems() {
         worker.run("SELECT pg_advisory_unlock_all()").await;
         let outcome = |id: i32| format!("SELECT outcome FROM requeue_queue_item({id}, 'me')");
         assert_eq!(watcher.ask(&outcome(1)).await, "held", "{version}");
-        // The transaction looked at the sessions before this one began.
+        // The transaction has read the sessions before this one began.
         watcher.run("BEGIN; SELECT count(*) FROM pg_stat_activity").await;
         let young = Session::open(&info).await;
         young.run(CLAIM).await;
         assert_eq!(
             watcher.ask("SELECT state FROM running_queue_items WHERE task_id = 2").await,
             "lost",
-            "so it looks"
+            "as the transaction sees it"
         );
         assert_eq!(watcher.ask("SELECT outcome FROM requeue_lost_items('me')").await, "held", "{version}");
         watcher.run("COMMIT").await;
-        // Its row is locked; it names no session; there is no such item; nobody has it.
+        // Its row is locked; it names no session; the item does not exist; no session has it.
         young.run("BEGIN").await;
         young.run(&finish(2, 1, "completed")).await;
         assert_eq!(watcher.ask(&outcome(2)).await, "locked", "{version}");
@@ -246,7 +246,7 @@ async fn a_session_that_is_there_keeps_its_item_whatever_it_seems() {
         assert_eq!(watcher.ask(&outcome(3)).await, "unknown");
         assert_eq!(watcher.ask(&outcome(99)).await, "not_found");
         assert_eq!(watcher.ask(&outcome(2)).await, "wrong_state");
-        // A process id that came again is another session.
+        // A process id that was reused is another session.
         watcher
             .run("UPDATE task_queue SET backend_start = backend_start - interval '1 hour' WHERE id = 1")
             .await;
@@ -255,7 +255,7 @@ async fn a_session_that_is_there_keeps_its_item_whatever_it_seems() {
 }
 
 #[tokio::test]
-async fn an_item_that_nobody_has_is_set_aside_and_brought_back() {
+async fn an_item_without_a_session_can_be_set_aside_and_retried() {
     for version in versions() {
         let (one, other) = queue(version).await;
         one.run(CLAIM).await;
@@ -277,7 +277,7 @@ async fn an_item_that_nobody_has_is_set_aside_and_brought_back() {
         assert_eq!(other.ask(&back(2)).await, "requeued|0");
         end(&other, one.pid).await;
         assert_eq!(other.ask(&aside(1)).await, "set_aside", "{version}");
-        // Who looks for lost items leaves one that has failed; one that had all its attempts gets one more.
+        // The requeue of lost items skips one that has failed; a retry after the last attempt adds one.
         assert_eq!(other.ask("SELECT outcome FROM requeue_queue_item(1, 'me')").await, "wrong_state");
         other.run("UPDATE task_queue SET max_attempts = 1 WHERE id = 1").await;
         assert_eq!(other.ask(&back(1)).await, "requeued|1");
@@ -307,10 +307,10 @@ async fn a_role_that_sees_too_little_does_not_act() {
             ))
             .await;
         assert_eq!(watcher.ask("SELECT state FROM running_queue_items").await, "unknown", "{version}");
-        let said = watcher.ask("SELECT outcome, detail FROM requeue_queue_item(1, 'me')").await;
+        let answer = watcher.ask("SELECT outcome, detail FROM requeue_queue_item(1, 'me')").await;
         assert!(
-            said.starts_with("unknown|when pid ") && said.ends_with("grant it pg_read_all_stats"),
-            "{said}"
+            answer.starts_with("unknown|when pid ") && answer.ends_with("grant it pg_read_all_stats"),
+            "{answer}"
         );
         watcher.run("RESET ROLE").await;
         watcher.run(&format!("DROP OWNED BY {role}; DROP ROLE {role}")).await;
@@ -318,7 +318,7 @@ async fn a_role_that_sees_too_little_does_not_act() {
 }
 
 #[tokio::test]
-async fn depth_counts_what_somebody_has_locked() {
+async fn depth_counts_locked_rows() {
     for version in versions() {
         let (one, other) = queue(version).await;
         one.run("BEGIN; SELECT FROM task_queue FOR UPDATE").await;
@@ -328,7 +328,7 @@ async fn depth_counts_what_somebody_has_locked() {
 }
 
 #[tokio::test]
-async fn a_heartbeat_says_what_is_still_ours() {
+async fn a_heartbeat_returns_the_items_the_session_still_has() {
     for version in versions() {
         let (one, other) = queue(version).await;
         one.run("SELECT claim_queue_items('w', 2)").await;
@@ -337,7 +337,7 @@ async fn a_heartbeat_says_what_is_still_ours() {
         let beat = "SELECT task_id, attempt FROM heartbeat_queue_items('w') ORDER BY 1";
         assert_eq!(one.ask(beat).await, "1|1\n2|1", "{version}");
         assert_eq!(one.ask("SELECT count(*) FROM task_queue WHERE heartbeat_at > started_at").await, "2");
-        // Somebody takes one away by hand.
+        // Another session fails one by hand.
         other.run("UPDATE task_queue SET status = 'failed' WHERE id = 2").await;
         assert_eq!(one.ask(beat).await, "1|1", "{version}");
         assert_eq!(one.ask(&finish(2, 1, "completed")).await, "f");
@@ -345,19 +345,19 @@ async fn a_heartbeat_says_what_is_still_ours() {
 }
 
 #[tokio::test]
-async fn a_requeue_and_the_finish_of_the_one_who_has_it_do_not_both_count() {
+async fn a_finish_during_a_requeue_waits_for_it_and_is_refused() {
     for version in versions() {
         let (one, other) = queue(version).await;
         one.run(CLAIM).await;
-        // As if its session were gone: a requeue that is not committed yet, and the finish that comes then.
+        // As if its session had ended: a requeue that is not committed yet, and then the finish.
         other.run("BEGIN; UPDATE task_queue SET status = 'pending' WHERE id = 1").await;
         let finish = finish(1, 1, "completed");
-        let (said, ()) = tokio::join!(one.ask(&finish), async {
+        let (answer, ()) = tokio::join!(one.ask(&finish), async {
             blocked(&other, one.pid).await;
             other.run("COMMIT").await;
         });
-        assert_eq!(said, "f", "{version}");
+        assert_eq!(answer, "f", "{version}");
         assert_eq!(other.ask(CLAIM).await, "1|2");
-        assert_eq!(one.ask(&finish).await, "f", "{version}: the next attempt is another's");
+        assert_eq!(one.ask(&finish).await, "f", "{version}: another session has the next attempt");
     }
 }

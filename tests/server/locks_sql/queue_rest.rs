@@ -1,4 +1,4 @@
-//! Items of our work queue that rest after a failed attempt, that are slow, and that settle after their session is gone.
+//! Items of locktop's work queue that rest after a failed attempt, that are slow, and that settle after their session has ended.
 
 use super::db::{Session, installed};
 use super::printed::end;
@@ -14,7 +14,7 @@ fn fail(id: i64, attempt: i64) -> String {
     format!("SELECT finish_queue_item({id}, 'w', {attempt}, 'pending', 'why')")
 }
 
-/// Fails an attempt, and says whether the item is due after that pause, by the server's clock before and after.
+/// Fails an attempt, and returns whether the item is due after that pause, by the server's clock before and after.
 async fn rests_for(session: &Session, attempt: i64, pause: &str) -> bool {
     let before = session.ask("SELECT clock_timestamp()").await;
     assert_eq!(session.ask(&fail(1, attempt)).await, "t");
@@ -34,26 +34,26 @@ async fn an_item_that_failed_rests_and_each_time_for_longer() {
         for (attempt, pause) in [(1, "1 minute"), (2, "2 minutes"), (3, "4 minutes")] {
             assert_eq!(one.ask(CLAIM).await, format!("1|{attempt}"), "{version}");
             assert!(rests_for(&one, attempt, pause).await, "{version}: {pause}");
-            assert_eq!(one.ask(CLAIM).await, "", "{version}: nobody takes it");
+            assert_eq!(one.ask(CLAIM).await, "", "{version}: it is not claimed");
             let depth = "SELECT pending, resting, oldest_pending_at FROM queue_depth";
             assert_eq!(one.ask(depth).await, "1|1|-", "{version}: it does not wait");
             // As if the time had come.
             one.run("UPDATE task_queue SET not_before = clock_timestamp()").await;
             assert_eq!(one.ask("SELECT resting, oldest_pending_at IS NULL FROM queue_depth").await, "0|f");
         }
-        // What is given back is due at once, and makes the next pause no longer.
+        // An item that is returned to the queue is due at once, and makes the next pause no longer.
         assert_eq!(one.ask(CLAIM).await, "1|4");
         assert_eq!(one.ask("SELECT give_back_queue_item(1, 'w', 4)").await, "t");
         assert_eq!(one.ask(CLAIM).await, "1|5", "{version}");
         assert!(rests_for(&one, 5, "8 minutes").await, "{version}");
-        // One that is set aside and brought back by hand is due, whatever it was.
+        // An item that is set aside and retried by hand is due, whatever its state was.
         one.run("SELECT set_aside_queue_item(1, 'me'), retry_queue_item(1, 'me')").await;
         assert_eq!(one.ask(CLAIM).await, "1|6", "{version}");
     }
 }
 
 #[tokio::test]
-async fn an_item_that_was_added_for_later_is_taken_then_and_who_is_due_for_longer_goes_first() {
+async fn items_are_claimed_in_the_order_they_became_due_and_not_before() {
     for version in versions() {
         let one = session(version).await;
         one.run(
@@ -73,12 +73,12 @@ async fn an_item_that_was_added_for_later_is_taken_then_and_who_is_due_for_longe
     }
 }
 
-/// Many that rest are in nobody's way: they are not looked through for each claim.
+/// Many resting items do not slow down a claim: it does not read them.
 #[tokio::test]
-async fn who_rests_costs_a_claim_nothing() {
+async fn resting_items_add_no_cost_to_a_claim() {
     for version in versions() {
         let one = session(version).await;
-        // Planned while there is nothing.
+        // Planned while the table is empty.
         one.run(CLAIM).await;
         one.run(
             "INSERT INTO task_queue (task_name, not_before) SELECT 'x', 'infinity' FROM generate_series(1, 5000);
@@ -98,7 +98,7 @@ async fn who_rests_costs_a_claim_nothing() {
 }
 
 #[tokio::test]
-async fn an_item_past_its_time_is_slow_as_long_as_its_session_is_there() {
+async fn an_item_past_its_timeout_is_slow_while_its_session_is_connected() {
     for version in versions() {
         let info = installed(version).await;
         let (one, watcher) = (Session::open(&info).await, Session::open(&info).await);
@@ -143,7 +143,7 @@ async fn an_item_settles_for_the_grace_after_its_last_sign_of_life() {
         assert_eq!(watcher.ask("SELECT state FROM queue_workers").await, "lost", "{version}");
         assert_eq!(watcher.ask(lost).await, "1|requeued", "{version}");
         assert_eq!(watcher.ask(CLAIM).await, "1|2", "{version}: it is due at once");
-        // Who knows that its worker has stopped need not wait.
+        // A requeue by hand, when the worker is known to have stopped, need not wait.
         let by_hand = "SELECT outcome FROM requeue_queue_item(2, 'me')";
         assert_eq!(watcher.ask(by_hand).await, "requeued", "{version}");
     }

@@ -1,4 +1,4 @@
-//! Our rate limit.
+//! locktop's rate limit.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,8 +19,9 @@ async fn so_many_are_let_through_and_then_none_until_the_window_ends() {
     for version in versions() {
         let (one, other) = pair(version).await;
         let call = "SELECT check_rate_limit('k', 2, 60)";
-        let said = [one.ask(call).await, other.ask(call).await, one.ask(call).await, other.ask(call).await];
-        assert_eq!(said, ["t", "t", "f", "f"], "{version}");
+        let answers =
+            [one.ask(call).await, other.ask(call).await, one.ask(call).await, other.ask(call).await];
+        assert_eq!(answers, ["t", "t", "f", "f"], "{version}");
         assert_eq!(one.ask("SELECT check_rate_limit('another', 1, 60)").await, "t");
         assert_eq!(one.ask("SELECT count, is_live, is_full FROM rate_limits WHERE key = 'k'").await, "2|t|t");
         let taken = "SELECT allowed, count, window_end - window_start FROM take_rate_limit('k', 2, 60)";
@@ -42,11 +43,11 @@ async fn a_window_from_the_future_ends() {
         let (one, _) = pair(version).await;
         let call = "SELECT check_rate_limit('k', 1, 60)";
         assert_eq!(one.ask(call).await, "t");
-        // The clock was put back: by less than a window nobody gets more; by more, that window was on another clock.
-        for (ahead, said) in [("30 seconds", "f"), ("1 hour", "t")] {
+        // The clock was put back: by less than a window no request gets more; by more, that window was on another clock.
+        for (ahead, answer) in [("30 seconds", "f"), ("1 hour", "t")] {
             one.run(&format!("UPDATE rate_limit SET window_start = clock_timestamp() + interval '{ahead}'"))
                 .await;
-            assert_eq!(one.ask(call).await, said, "{version} {ahead}");
+            assert_eq!(one.ask(call).await, answer, "{version} {ahead}");
         }
         assert_eq!(one.ask(call).await, "f");
     }
@@ -61,18 +62,18 @@ async fn an_uncommitted_request_is_waited_for_and_a_rollback_gives_it_back() {
             one.run("TRUNCATE rate_limit").await;
             one.run("BEGIN").await;
             assert_eq!(one.ask(call).await, "t");
-            let (said, ()) = tokio::join!(other.ask(call), async {
+            let (answer, ()) = tokio::join!(other.ask(call), async {
                 blocked(&one, other.pid).await;
                 one.run(end).await;
             });
-            assert_eq!(said, second, "{version} {end}");
+            assert_eq!(answer, second, "{version} {end}");
         }
     }
 }
 
-/// Whoever is refused only looks: the row may be locked, and nothing has to be flushed at the end.
+/// A refused request only reads: the row may be locked, and nothing has to be flushed at the end.
 #[tokio::test]
-async fn who_is_refused_neither_locks_nor_writes() {
+async fn a_refused_request_neither_locks_nor_writes() {
     for version in versions() {
         let (one, other) = pair(version).await;
         one.run("SELECT check_rate_limit('k', 1, 60)").await;
@@ -90,12 +91,12 @@ async fn who_is_refused_neither_locks_nor_writes() {
     }
 }
 
-/// A limit that grows or shrinks is that of whoever asks, by either function.
+/// Each request brings its own limit, with either function.
 #[tokio::test]
 async fn both_functions_count_in_one_window() {
     for version in versions() {
         let (one, _) = pair(version).await;
-        let (mut said, mut expected) = (Vec::new(), Vec::new());
+        let (mut answers, mut expected) = (Vec::new(), Vec::new());
         for (call, answer) in [
             ("check_rate_limit('k', 3, 60)", "t"),
             ("take_rate_limit('k', 3, 60)", "2"),
@@ -105,10 +106,10 @@ async fn both_functions_count_in_one_window() {
             ("check_rate_limit('k', 4, 60)", "f"),
         ] {
             let column = if call.starts_with('t') { "count" } else { "t" };
-            said.push(one.ask(&format!("SELECT {column} FROM {call} t")).await);
+            answers.push(one.ask(&format!("SELECT {column} FROM {call} t")).await);
             expected.push(answer);
         }
-        assert_eq!(said, expected, "{version}");
+        assert_eq!(answers, expected, "{version}");
         let row = "SELECT count, max_requests, expires_at - window_start FROM rate_limit";
         assert_eq!(one.ask(row).await, "4|4|00:01:00");
         assert_eq!(one.ask("SELECT check_rate_limit('k', 9, 3600)").await, "t");
@@ -161,7 +162,7 @@ async fn old_windows_are_removed_by_an_index_and_live_ones_stay() {
              SELECT check_rate_limit('live', 1, 60); ANALYZE rate_limit",
         )
         .await;
-        // Somebody has one of them: it is left for the next time.
+        // Another session has locked one of them: it is left for the next time.
         other.run("BEGIN; SELECT check_rate_limit('old 7', 9, 60)").await;
         assert_eq!(
             one.ask("SELECT purge_rate_limits(100), purge_rate_limits()").await,
@@ -176,7 +177,7 @@ async fn old_windows_are_removed_by_an_index_and_live_ones_stay() {
     }
 }
 
-/// Fifty at once, for so many windows: in none of them are more than a hundred let through, counted by who was.
+/// Fifty sessions at once, for several windows: none of them lets through more than a hundred, as counted by the sessions.
 #[tokio::test]
 async fn never_101_of_100() {
     for version in versions() {
@@ -191,12 +192,12 @@ async fn never_101_of_100() {
                 let (stop, refused) = (Arc::clone(&stop), Arc::clone(&refused));
                 tokio::spawn(async move {
                     let mut seen = Vec::new();
-                    // The row is ours until the commit, so its window is the one that was counted in.
+                    // The session has the row locked until the commit, so its window is the one that was counted in.
                     let call = "BEGIN; SELECT check_rate_limit('k', 100, 1);
                         SELECT window_start FROM rate_limit WHERE key = 'k'; COMMIT";
                     while !stop.load(Ordering::Relaxed) {
-                        let said = session.ask(call).await;
-                        let (allowed, window) = said.split_once('\n').unwrap();
+                        let answer = session.ask(call).await;
+                        let (allowed, window) = answer.split_once('\n').unwrap();
                         if allowed.starts_with('t') {
                             seen.push(window.to_owned());
                         } else {

@@ -1,4 +1,4 @@
-//! Our optimistic transfer.
+//! locktop's optimistic transfer.
 
 use super::crowd::{sessions, size};
 use super::db::{Session, installed};
@@ -34,7 +34,7 @@ async fn money_is_moved_and_both_versions_grow() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_refused_and_changes_nothing() {
+async fn invalid_transfers_are_refused_and_change_nothing() {
     for version in versions() {
         let (session, _) = accounts(version).await;
         session.run("INSERT INTO accounts (username, balance) VALUES ('rich', 99999999.99)").await;
@@ -66,12 +66,12 @@ async fn what_cannot_be_is_refused_and_changes_nothing() {
     }
 }
 
-/// Held between its reading and its writing while another changes an account, so many times.
+/// Held between its read and its write while another session changes an account, N times.
 #[tokio::test]
 async fn it_tries_again_when_another_was_quicker_and_gives_up_in_the_end() {
     for version in versions() {
         let (session, other) = accounts(version).await;
-        // Before each attempt somebody else changes the account that gets the money.
+        // Before each attempt another session changes the account that gets the money.
         other
             .run(
                 "ALTER FUNCTION transfer_at_versions(int, int, int, int, numeric) RENAME TO true_transfer;
@@ -85,10 +85,10 @@ async fn it_tries_again_when_another_was_quicker_and_gives_up_in_the_end() {
                  END $$",
             )
             .await;
-        for (quicker, said) in [(1, "t|1"), (2, "t|2"), (3, "t|3"), (4, "f|3")] {
+        for (quicker, answer) in [(1, "t|1"), (2, "t|2"), (3, "t|3"), (4, "f|3")] {
             other.run("ALTER SEQUENCE quicker RESTART").await;
             session.run(&format!("SET test.quicker = {quicker}")).await;
-            assert_eq!(session.ask("SELECT * FROM try_transfer(1, 2, 1)").await, said, "{version}");
+            assert_eq!(session.ask("SELECT * FROM try_transfer(1, 2, 1)").await, answer, "{version}");
         }
         assert_eq!(session.ask("SELECT balance FROM accounts ORDER BY id").await, "97.00\n103.00");
         other.run("ALTER SEQUENCE quicker RESTART").await;
@@ -107,13 +107,13 @@ async fn two_that_cross_wait_and_both_are_done() {
     for version in versions() {
         let (one, other) = accounts(version).await;
         one.run("BEGIN; SELECT transfer_optimistic(1, 2, 10)").await;
-        let (said, ()) = tokio::join!(other.ask("SELECT * FROM try_transfer(2, 1, 20)"), async {
+        let (answer, ()) = tokio::join!(other.ask("SELECT * FROM try_transfer(2, 1, 20)"), async {
             blocked(&one, other.pid).await;
             one.run("COMMIT").await;
         });
-        assert_eq!(said, "t|2", "{version}: its first attempt lost");
+        assert_eq!(answer, "t|2", "{version}: its first attempt lost");
         assert_eq!(one.ask(STATE).await, "110.00|2\n90.00|2");
-        // With one snapshot for the whole transaction trying again is no use, and the server says so.
+        // With one snapshot for the whole transaction trying again is no use, and the server reports an error.
         one.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM accounts").await;
         other.run("SELECT transfer_optimistic(1, 2, 1)").await;
         assert!(one.refused("SELECT transfer_optimistic(1, 2, 1)").await.starts_with("40001"), "{version}");
@@ -143,8 +143,8 @@ async fn a_crowd_makes_no_money_and_loses_none() {
                         let amount = 1 + (index * 7 + turn * 13) % 60;
                         let call = format!("SELECT * FROM try_transfer({from}, {to}, {amount})");
                         match super::db::ask(&session.connection.client, &call).await {
-                            Ok(said) => {
-                                let (transferred, attempts) = said.split_once('|').unwrap();
+                            Ok(answer) => {
+                                let (transferred, attempts) = answer.split_once('|').unwrap();
                                 retries += attempts.parse::<usize>().unwrap() - 1;
                                 if transferred == "t" { done += 1 } else { gave_up += 1 }
                             }
@@ -158,9 +158,9 @@ async fn a_crowd_makes_no_money_and_loses_none() {
             .collect();
         let (mut done, mut retries, mut gave_up, mut poor) = (0, 0, 0, 0);
         for task in tasks {
-            let told = task.await.unwrap();
+            let counts = task.await.unwrap();
             (done, retries, gave_up, poor) =
-                (done + told.0, retries + told.1, gave_up + told.2, poor + told.3);
+                (done + counts.0, retries + counts.1, gave_up + counts.2, poor + counts.3);
         }
         assert_eq!(done + gave_up + poor, 20 * each, "{version}");
         assert_eq!(

@@ -9,7 +9,7 @@ use super::raw::{ASKED, Raw};
 use super::support::TIMEOUT;
 use super::views::Views;
 
-/// Every column of every row, of sessions in all states and of the server's own processes, is what the view says.
+/// Every column of every row, of sessions in all states and of the server's own processes, is as in the view.
 #[tokio::test]
 async fn backends_are_those_of_the_view() {
     let options = Options::default().with("compute_query_id", "on");
@@ -69,9 +69,9 @@ async fn half_open(server: &EmbeddedServer) -> Raw {
     tokio::time::timeout(TIMEOUT, asked).await.expect("the server never read its rules")
 }
 
-/// From version 18 a session is shown before it has said who it is.
+/// From version 18, a session is shown before it is authenticated.
 #[tokio::test]
-async fn a_session_that_is_not_let_in_yet_is_what_the_view_says() {
+async fn a_session_that_is_not_authenticated_yet_matches_the_view() {
     on_every_version(async |server| {
         let _half_open = half_open(&server).await;
         let mut session = session(&server).await;

@@ -1,11 +1,11 @@
-//! Locks on catalogs stop nothing.
+//! Locks on catalogs stop no poll.
 
 use locktop::model::backend::State;
 use locktop::model::snapshot::Snapshot;
 
 use super::helpers::{assert_fresh, client, info, on_every_version, poll_until, session};
 
-/// Every catalog that a poll could need, one after the other, held by somebody.
+/// Every catalog that a poll could need, one after the other, locked by another session.
 #[tokio::test]
 async fn a_lock_on_a_catalog_stops_no_poll() {
     on_every_version(async |server| {
@@ -47,7 +47,7 @@ async fn a_lock_on_a_catalog_stops_no_poll() {
 }
 
 #[tokio::test]
-async fn names_that_cannot_be_looked_up_are_numbers_until_they_can() {
+async fn relation_names_are_missing_while_pg_class_is_locked() {
     on_every_version(async |server| {
         let info = info(&server);
         let (other, user) = (client(&info).await, client(&info).await);

@@ -33,7 +33,7 @@ impl Feed {
 
     async fn until(&mut self, done: impl Fn(&View) -> bool) -> Arc<View> {
         let found = tokio::time::timeout(TIMEOUT, self.views.wait_for(|view| done(view))).await;
-        Arc::clone(&found.expect("the awaited view never came").unwrap())
+        Arc::clone(&found.expect("the awaited view did not arrive").unwrap())
     }
 }
 
@@ -79,13 +79,13 @@ async fn the_feed_publishes_reconnects_and_obeys() {
         drop(feed.views);
         tokio::time::timeout(TIMEOUT, feed.running)
             .await
-            .expect("nobody listens, and it still polls")
+            .expect("no receiver is left, and it still polls")
             .unwrap();
     })
     .await;
 }
 
-/// Where the server is gone for good the attempts go on, more and more seldom, and what was seen last stays.
+/// If the server does not come back, the attempts continue at growing intervals, and the last rows stay.
 #[tokio::test]
 async fn a_server_that_was_killed_is_found_again() {
     let mut server = EmbeddedServer::start(Options::default()).await.unwrap();
@@ -100,7 +100,7 @@ async fn a_server_that_was_killed_is_found_again() {
     assert!(*attempt == 1 && reason.starts_with("connection lost: "), "{attempt}: {reason}");
     let again = feed.until(|view| matches!(view.link, ConnectionState::Down { attempt: 2, .. })).await;
     let ConnectionState::Down { reason, .. } = &again.link else { panic!() };
-    // Why there is no new connection is of more use by now than why the old one ended.
+    // By now the reason why there is no new connection is of more use than why the old one ended.
     assert!(reason.contains(&server.socket_dir().display().to_string()), "{reason}");
     let (before, after) = (first.snapshot.as_ref().unwrap(), again.snapshot.as_ref().unwrap());
     assert!(Arc::ptr_eq(before, after), "the old rows stay");
@@ -112,12 +112,15 @@ async fn a_server_that_was_killed_is_found_again() {
     let snapshot = back.snapshot.as_deref().unwrap();
     assert!(snapshot.taken_at > after.taken_at);
     assert_ne!(snapshot.server().unwrap().own_pid, own);
-    assert!(snapshot.locks.last_rows().iter().all(|lock| lock.tag.objid() != Some(3)), "the holder is gone");
+    assert!(
+        snapshot.locks.last_rows().iter().all(|lock| lock.tag.objid() != Some(3)),
+        "the holder has ended"
+    );
 }
 
-/// The poll's connection and the one in reserve, whatever is polled, and nothing is left of either.
+/// The poll's connection and the standby connection, whatever is polled, and neither is left at the end.
 #[tokio::test]
-async fn there_are_exactly_two_connections() {
+async fn locktop_keeps_exactly_two_connections() {
     on_every_version(async |server| {
         let admin = client(&info(&server).with_application_name("admin")).await;
         let (_views_in, views) = watch::channel(beginning());
@@ -132,16 +135,16 @@ async fn there_are_exactly_two_connections() {
             let own = snapshot.server().unwrap().own_pid;
             expected.truncate(1);
             expected.push(own);
-            let ours = snapshot
+            let own_rows = snapshot
                 .backends
                 .last_rows()
                 .iter()
                 .filter(|row| row.application.as_deref() == Some("locktop"));
-            let mut ours: Vec<i32> = ours.map(|row| row.pid).collect();
-            ours.sort_unstable();
+            let mut own_pids: Vec<i32> = own_rows.map(|row| row.pid).collect();
+            own_pids.sort_unstable();
             let mut wanted = expected.clone();
             wanted.sort_unstable();
-            assert_eq!(ours, wanted);
+            assert_eq!(own_pids, wanted);
         }
         drop((spare, reserve, feed.views));
         feed.running.await.unwrap();

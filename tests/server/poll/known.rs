@@ -1,4 +1,4 @@
-//! What is not read again, since nothing can have changed in it.
+//! Rows that are not read again, since they cannot have changed.
 
 use std::time::Duration;
 
@@ -67,15 +67,15 @@ async fn sessions(server: &EmbeddedServer) -> Vec<Client> {
     sessions
 }
 
-/// Whether the server was told of a time at the last poll.
-async fn is_told(session: &Session) -> bool {
+/// Whether the last poll sent the server a time since which to read.
+async fn has_since(session: &Session) -> bool {
     let asked =
         session.client().unwrap().query_one("SELECT current_setting('locktop.since') <> '0'", &[]).await;
     asked.unwrap().get(0)
 }
 
 #[tokio::test]
-async fn after_every_step_a_snapshot_is_what_the_views_say() {
+async fn a_snapshot_matches_the_views_after_every_step() {
     on_every_version(async |server| {
         for whole_table in [250_000, 0] {
             let sessions = sessions(&server).await;
@@ -88,7 +88,7 @@ async fn after_every_step_a_snapshot_is_what_the_views_say() {
                 // Some fail, which is a state too.
                 let _ = sessions[number].batch_execute(step).await;
                 let (snapshot, _) = views.agree(&mut whole).await;
-                assert!(is_told(&whole).await);
+                assert!(has_since(&whole).await);
                 let other = narrow.poll(None).await.unwrap();
                 let known = |lock| snapshot.locks.last_rows().contains(lock);
                 let advisory = |rows: &[Lock]| {
@@ -108,7 +108,7 @@ async fn after_every_step_a_snapshot_is_what_the_views_say() {
 }
 
 #[tokio::test]
-async fn a_wait_for_what_a_quiet_session_holds_has_its_holder() {
+async fn a_wait_for_a_quiet_session_has_that_session_as_holder() {
     on_every_version(async |server| {
         let sessions = sessions(&server).await;
         sessions[0].batch_execute("BEGIN; UPDATE b SET i = 2; SELECT pg_advisory_lock(1)").await.unwrap();
@@ -141,7 +141,7 @@ async fn a_wait_for_what_a_quiet_session_holds_has_its_holder() {
 }
 
 #[tokio::test]
-async fn what_a_session_that_ended_held_is_gone_with_it() {
+async fn the_locks_of_an_ended_session_disappear_with_it() {
     on_every_version(async |server| {
         let sessions = sessions(&server).await;
         sessions[0].batch_execute("BEGIN; LOCK TABLE a; SELECT pg_advisory_lock(1)").await.unwrap();
@@ -151,7 +151,7 @@ async fn what_a_session_that_ended_held_is_gone_with_it() {
         let mut session = Session::open(&info(&server), eager()).await.unwrap();
         views.agree(&mut session).await;
         let (before, _) = views.agree(&mut session).await;
-        assert!(is_told(&session).await);
+        assert!(has_since(&session).await);
         assert!(before.locks.last_rows().iter().any(|lock| lock.pid == Some(ended)));
         sessions[1].execute("SELECT pg_terminate_backend($1, 10000)", &[&ended]).await.unwrap();
         let after = session.poll(Some(&before)).await.unwrap();
@@ -179,7 +179,7 @@ async fn a_waiter_has_its_root_that_acquired_the_lock_unseen_within_two_polls() 
             snapshot = session.poll(Some(&snapshot)).await.unwrap();
             quiet.describe("describe").await;
             snapshot = session.poll(Some(&snapshot)).await.unwrap();
-            assert!(is_told(&session).await);
+            assert!(has_since(&session).await);
             let waiter = client(&info(&server)).await;
             let waiter_pid = pid(&waiter).await;
             let waiting =
@@ -192,7 +192,7 @@ async fn a_waiter_has_its_root_that_acquired_the_lock_unseen_within_two_polls() 
             assert_eq!(roots(&snapshot), [Party::Backend(holder)], "{before}, {whole_table}");
             // What was read stays.
             snapshot = session.poll(Some(&snapshot)).await.unwrap();
-            assert!(is_told(&session).await);
+            assert!(has_since(&session).await);
             assert_eq!(roots(&snapshot), [Party::Backend(holder)], "{before}, {whole_table}");
             drop(quiet);
             waiting.await.unwrap().unwrap();
@@ -201,7 +201,7 @@ async fn a_waiter_has_its_root_that_acquired_the_lock_unseen_within_two_polls() 
     .await;
 }
 
-/// Who blocks this process, by the server's own word, once it waits.
+/// The pid that blocks this process according to `pg_blocking_pids`, once it waits.
 async fn holder(server: &EmbeddedServer, waiter: i32) -> i32 {
     let asking = client(&info(server)).await;
     let mut holders = Vec::new();

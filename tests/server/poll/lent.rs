@@ -1,4 +1,4 @@
-//! Polls through a pooler in transaction mode: they see what a poll over a session of its own sees, and what fails there fails alone.
+//! Polls through a pooler in transaction mode: they see as much as a poll over a session of its own, and a section that fails there fails alone.
 
 use std::collections::BTreeSet;
 
@@ -18,16 +18,16 @@ const ROWS: &str = "INSERT INTO locktop.scheduled_tasks (task_name, task_type, n
     INSERT INTO locktop.distlock (id, owner, ts, expired_time) VALUES (1, 'node7', now() - interval '41 seconds', '20 seconds');
     CREATE TABLE held (id int PRIMARY KEY); INSERT INTO held VALUES (1);";
 
-/// What of a snapshot does not depend on who looks.
+/// The parts of a snapshot that do not depend on the session that polls.
 fn seen(snapshot: &Snapshot) -> BTreeSet<String> {
-    let ours: BTreeSet<i32> = (snapshot.backends.last_rows().iter())
+    let own_pids: BTreeSet<i32> = (snapshot.backends.last_rows().iter())
         .filter(|backend| backend.application.as_deref().is_some_and(|name| name.contains("locktop")))
         .map(|backend| backend.pid)
         .collect();
     let locks =
-        snapshot.locks.last_rows().iter().filter(|lock| lock.pid.is_none_or(|pid| !ours.contains(&pid)));
+        snapshot.locks.last_rows().iter().filter(|lock| lock.pid.is_none_or(|pid| !own_pids.contains(&pid)));
     let mut seen: BTreeSet<String> = locks.map(|lock| format!("{lock:?}")).collect();
-    let others = snapshot.backends.last_rows().iter().filter(|backend| !ours.contains(&backend.pid));
+    let others = snapshot.backends.last_rows().iter().filter(|backend| !own_pids.contains(&backend.pid));
     let query = |backend: &Backend| backend.query.as_ref().map(|query| query.unredacted().to_string());
     seen.extend(others.map(|backend| format!("{} {:?} {:?}", backend.pid, backend.user, query(backend))));
     for set in snapshot.task_sets.iter() {
@@ -40,7 +40,7 @@ fn seen(snapshot: &Snapshot) -> BTreeSet<String> {
     seen
 }
 
-/// Sections that are old, and why.
+/// The errors of sections that are old.
 fn errors(snapshot: &Snapshot) -> Vec<String> {
     let of_tasks = (snapshot.task_sets.iter()).filter_map(|set| set.tasks.error.as_ref());
     let of_leases = snapshot.systems.leases.iter().filter_map(|table| table.section.error.as_ref());
@@ -55,7 +55,7 @@ async fn poll(session: &mut Session, before: Option<&Snapshot>) -> Snapshot {
 }
 
 #[tokio::test]
-async fn it_sees_what_a_session_of_its_own_sees_and_what_fails_fails_alone() {
+async fn polls_through_a_pooler_see_as_much_and_their_sections_fail_alone() {
     for version in support::versions() {
         let server = support::server_of(version).await;
         let info = support::database(server).await;
@@ -66,7 +66,7 @@ async fn it_sees_what_a_session_of_its_own_sees_and_what_fails_fails_alone() {
         holder.batch_execute("BEGIN; UPDATE held SET id = 1; SELECT pg_advisory_lock(7)").await.unwrap();
         let waits = tokio::spawn(async move { waiter.batch_execute("UPDATE held SET id = 2").await });
         let blocked = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND database IS NULL)";
-        support::wait_until("somebody waits", async || admin.query_one(blocked, &[]).await.unwrap().get(0))
+        support::wait_until("a session waits", async || admin.query_one(blocked, &[]).await.unwrap().get(0))
             .await;
 
         let limits = patient();
@@ -87,11 +87,14 @@ async fn it_sees_what_a_session_of_its_own_sees_and_what_fails_fails_alone() {
         }
         assert!(lent.rights().is_some() && own.rights() == lent.rights());
 
-        // Locked: that section alone is old, and what others do goes on being seen.
+        // Locked: only that section is old, and the others are still read.
         admin.batch_execute("BEGIN; LOCK TABLE locktop.scheduled_tasks").await.unwrap();
         through = poll(&mut lent, Some(&through)).await;
-        let said = errors(&through);
-        assert!(!said.is_empty() && said.iter().all(|error| error.contains("locked")), "{said:?}");
+        let errors_now = errors(&through);
+        assert!(
+            !errors_now.is_empty() && errors_now.iter().all(|error| error.contains("locked")),
+            "{errors_now:?}"
+        );
         assert!(!through.systems.leases[0].section.last_rows().is_empty());
         admin.batch_execute("COMMIT").await.unwrap();
         support::wait_until("it is read again", async || {
@@ -100,12 +103,15 @@ async fn it_sees_what_a_session_of_its_own_sees_and_what_fails_fails_alone() {
         })
         .await;
 
-        // A place in the config that is no name.
+        // An invalid table name in the config.
         let tables = TableLocations::default().with("scheduled_tasks", "no such.place.anywhere.at all");
         let mut wrong = Session::open(&pool, PollLimits { tables, ..limits }).await.unwrap();
         let snapshot = poll(&mut wrong, None).await;
-        let said = errors(&snapshot);
-        assert!(said.len() == 1 && said[0].starts_with("[tables] in the config: "), "{said:?}");
+        let errors_now = errors(&snapshot);
+        assert!(
+            errors_now.len() == 1 && errors_now[0].starts_with("[tables] in the config: "),
+            "{errors_now:?}"
+        );
         assert!(!snapshot.locks.last_rows().is_empty() && !snapshot.systems.leases.is_empty());
 
         holder.batch_execute("ROLLBACK").await.unwrap();
@@ -113,7 +119,7 @@ async fn it_sees_what_a_session_of_its_own_sees_and_what_fails_fails_alone() {
     }
 }
 
-/// What was taken for a session of its own: it is noticed, at the latest when the next one has what the first left there.
+/// A session that was taken for its own: this is detected, at the latest when the next one finds what the first left there.
 #[tokio::test]
 async fn a_session_that_turns_out_to_be_lent_is_had_by_the_transaction() {
     let server = support::server().await;
@@ -123,10 +129,10 @@ async fn a_session_that_turns_out_to_be_lent_is_had_by_the_transaction() {
     let open_behind = async |pooling| Session::open_behind(&pool, patient(), Some(pooling)).await;
     let misjudged = open_behind(Pooling::Sessions).await.unwrap();
     misjudged.close();
-    let said = open_behind(Pooling::Sessions).await.unwrap_err();
-    assert!(matches!(said, OpenError::Pooled), "{said}");
+    let error = open_behind(Pooling::Sessions).await.unwrap_err();
+    assert!(matches!(error, OpenError::Pooled), "{error}");
 
-    // What it left is in the way at most once in each session of the pool.
+    // What it left causes at most one error in each session of the pool.
     let mut refused = Vec::new();
     let mut lent = loop {
         match open_behind(Pooling::Transactions).await {
@@ -140,7 +146,7 @@ async fn a_session_that_turns_out_to_be_lent_is_had_by_the_transaction() {
     assert_eq!((errors(&then), then.server().unwrap().pooling), (Vec::new(), Pooling::Transactions));
 }
 
-/// However far away the pooler is: what is given back within the poll has the time of a poll, and not that of names.
+/// However far away the pooler is: what is released within the poll has the timeout of a poll, not that of names.
 #[tokio::test]
 async fn giving_back_has_the_time_of_a_poll() {
     let server = support::server().await;
@@ -155,9 +161,9 @@ async fn giving_back_has_the_time_of_a_poll() {
     assert_eq!(errors(&then), [""; 0]);
 }
 
-/// Where a pooler keeps answers apart somebody else's session says that it is.
+/// If a pooler keeps answers apart, the pid of another session shows the change.
 #[tokio::test]
-async fn another_process_than_before_is_told() {
+async fn a_change_of_the_backend_behind_a_pooler_is_reported() {
     let server = support::server().await;
     let info = support::database(server).await;
     let pooler = Pooler::start_with(server, "session", "admin_users = postgres");
@@ -165,13 +171,13 @@ async fn another_process_than_before_is_told() {
     let mut session = Session::open(&pool, PollLimits::default()).await.unwrap();
     assert_eq!(session.server().pooling, Pooling::Sessions);
     let before = poll(&mut session, None).await;
-    // The next to say something has that session, and keeps it.
+    // The next client that sends a statement gets that session, and keeps it.
     pooler.turn("session", "transaction").await;
     let client = session.client().unwrap();
     client.batch_execute("SELECT 1").await.unwrap();
     let other = open(&pool).await.client;
     other.batch_execute("BEGIN").await.unwrap();
-    let said = session.poll(Some(&before)).await.unwrap_err();
-    assert!(matches!(said, PollError::Pooled), "{said}");
+    let error = session.poll(Some(&before)).await.unwrap_err();
+    assert!(matches!(error, PollError::Pooled), "{error}");
     other.batch_execute("COMMIT").await.unwrap();
 }

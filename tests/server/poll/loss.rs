@@ -1,4 +1,4 @@
-//! Servers that fall silent or go away.
+//! Servers that stop answering or end the connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ async fn a_silent_server_ends_the_poll_in_time() {
 }
 
 #[tokio::test]
-async fn the_second_connection_is_there_again_after_it_was_lost() {
+async fn the_standby_connection_is_replaced_after_a_loss() {
     on_every_version(async |server| {
         let (_views_in, views) = tokio::sync::watch::channel(beginning());
         let spare = StandbyConnection::keep(info(&server), PollLimits::default(), views);
@@ -44,10 +44,10 @@ async fn the_second_connection_is_there_again_after_it_was_lost() {
     .await;
 }
 
-/// The server goes on with a poll that it was sent only when its connection is being ended: by somebody, who says so in
-/// an answer, and by a crash, where there is no answer.
+/// The server continues with the poll only when its connection is being ended: by a termination, which is reported in the
+/// answer, and by a crash, which has no answer.
 #[tokio::test]
-async fn a_connection_that_ends_within_a_poll_says_why() {
+async fn a_connection_lost_during_a_poll_reports_the_reason() {
     on_every_version(async |server| {
         let admin = client(&info(&server)).await;
         let mut lost = session(&server).await;
@@ -78,9 +78,9 @@ async fn a_connection_that_ends_within_a_poll_says_why() {
     .await;
 }
 
-/// What is read beside the poll waits as long as anybody in a silence, and hides it from nobody.
+/// A read outside the poll also waits for a silent server, and does not hide the silence.
 #[tokio::test]
-async fn silence_is_noticed_while_something_is_read_beside_the_poll() {
+async fn a_silent_server_is_detected_during_a_read_outside_the_poll() {
     let server = EmbeddedServer::start(Options::default()).await.unwrap();
     let adapters: Vec<_> = built_in().unwrap().into_iter().map(Arc::new).collect();
     let long = Duration::from_secs(60);

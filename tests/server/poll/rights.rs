@@ -1,4 +1,4 @@
-//! Roles that may not see everything.
+//! Roles that cannot see everything.
 
 use std::sync::Arc;
 
@@ -53,9 +53,9 @@ async fn a_section_that_fails_keeps_its_rows_and_no_other_suffers() {
     .await;
 }
 
-/// What such a role does not see is NULL, and that is what is told: every section, column by column.
+/// Columns that such a role cannot see are NULL and are shown as NULL: every section, column by column.
 #[tokio::test]
-async fn what_a_role_may_not_see_is_null_as_in_the_views() {
+async fn columns_hidden_from_a_role_are_null_as_in_the_views() {
     on_every_version(async |server| {
         let info = info(&server);
         let (admin, waiter, open) = (client(&info).await, client(&info).await, client(&info).await);
@@ -79,7 +79,7 @@ async fn what_a_role_may_not_see_is_null_as_in_the_views() {
         assert!(view.backends.len() > 4 && view.locks.len() > 4);
         assert_eq!(view.prepared.len(), 1);
         let again = session.poll(Some(&snapshot)).await.unwrap();
-        assert_eq!(again.answers.len(), 1, "who blocks whom is told to everybody");
+        assert_eq!(again.answers.len(), 1, "every role can see the blockers");
         waiting.abort();
     })
     .await;

@@ -26,7 +26,7 @@ async fn setting(client: &Client, name: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn a_session_has_our_settings_whatever_its_role_was_given() {
+async fn the_settings_of_a_session_override_those_of_its_role() {
     on_every_version(async |server| {
         let admin = client(&info(&server)).await;
         admin.batch_execute("CREATE ROLE careful LOGIN").await.unwrap();
@@ -36,14 +36,14 @@ async fn a_session_has_our_settings_whatever_its_role_was_given() {
             admin.batch_execute(&format!("ALTER ROLE careful SET {name} = '{value}'")).await.unwrap();
         }
         let info = info_of(&server, "careful");
-        let theirs = client(&info).await;
-        assert_eq!(setting(&theirs, "statement_timeout").await.as_deref(), Some("1h"), "the role has them");
+        let other = client(&info).await;
+        assert_eq!(setting(&other, "statement_timeout").await.as_deref(), Some("1h"), "the role has them");
         let limits = PollLimits {
             statement_timeout: Duration::from_millis(2500),
             lock_timeout: Duration::from_millis(70),
             ..PollLimits::default()
         };
-        let ours = open_plain(&info, &limits).await.unwrap();
+        let own = open_plain(&info, &limits).await.unwrap();
         for (name, value) in [
             ("client_encoding", "SQL_ASCII"),
             ("statement_timeout", "2500ms"),
@@ -56,19 +56,19 @@ async fn a_session_has_our_settings_whatever_its_role_was_given() {
             ("max_parallel_workers_per_gather", "0"),
             ("application_name", "locktop"),
         ] {
-            assert_eq!(setting(&ours.client, name).await.as_deref(), Some(value), "{name}");
+            assert_eq!(setting(&own.client, name).await.as_deref(), Some(value), "{name}");
         }
-        let timeout = setting(&ours.client, "transaction_timeout").await;
+        let timeout = setting(&own.client, "transaction_timeout").await;
         assert_eq!(timeout.as_deref(), has_transaction_timeout.then_some("0"));
         let datid = "SELECT oid::text FROM pg_database WHERE datname = current_database()";
         let datid: String = admin.query_one(datid, &[]).await.unwrap().get(0);
-        assert_eq!(setting(&ours.client, "locktop.datid").await, Some(datid));
+        assert_eq!(setting(&own.client, "locktop.datid").await, Some(datid));
     })
     .await;
 }
 
-/// A connection that stands is set up although nobody can open a table by name any more. To open another one instead would
-/// leave a process at the server: one that starts waits there without an end.
+/// An open connection is set up although no session can open a table by name any more. Opening another one instead would
+/// leave a process on the server: one that starts then waits there without an end.
 #[tokio::test]
 async fn a_session_has_our_settings_while_pg_class_is_locked() {
     on_every_version(async |server| {

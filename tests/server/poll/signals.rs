@@ -1,4 +1,4 @@
-//! Who may signal whom, and who sees whom: what is said of it before, held against what the server then does.
+//! Which role may signal and see which session: the prediction, compared with what the server then does.
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::model::Text;
@@ -11,7 +11,7 @@ use tokio_postgres::error::SqlState;
 
 use super::helpers::{client, info, info_of, on_every_version_with, patient, pid, poll_until};
 
-/// Roles, what makes each what it is, and from which version on there is such a thing.
+/// Roles, the statements that make each, and the first version that has it.
 const ROLES: [(&str, &str, u32); 9] = [
     ("plain", "", 14),
     ("member", "GRANT app TO member", 14),
@@ -54,7 +54,7 @@ impl Role {
     }
 
     /// Asks the server to cancel a query, for which it has the same rule as for ending a session. That of an idle session does
-    /// nothing. Whether the server let it; none where the process has ended meanwhile, as an autovacuum worker does.
+    /// nothing. Whether the server let it; none if the process has ended meanwhile, as an autovacuum worker does.
     async fn may_signal(&self, pid: i32) -> Option<bool> {
         match self.client.query_one("SELECT pg_cancel_backend($1)", &[&pid]).await {
             Ok(row) => row.get::<_, bool>(0).then_some(true),
@@ -65,7 +65,7 @@ impl Role {
         }
     }
 
-    /// What is said of that.
+    /// The prediction of that.
     fn would_signal(&self, target: &Backend) -> bool {
         let lack = self.rights.lacks(Verb::Cancel, target.user.as_deref(), target.backend_type.as_deref());
         match lack.map(|lack| lack.grant) {
@@ -78,7 +78,7 @@ impl Role {
     }
 }
 
-/// Which process is meant: one that has ended is looked for anew.
+/// Which process is meant: one that has ended is searched for again.
 type Choice = Box<dyn Fn(&Backend) -> bool>;
 
 /// A session or process as a superuser sees it.
@@ -93,7 +93,7 @@ fn is(kind: &str) -> impl Fn(&Backend) -> bool {
 }
 
 #[tokio::test]
-async fn what_is_said_of_a_signal_is_what_the_server_does() {
+async fn the_predicted_right_to_signal_matches_the_server() {
     on_every_version_with(options(), async |server| {
         let admin = client(&info(&server)).await;
         admin.batch_execute("CREATE ROLE app LOGIN; CREATE ROLE boss LOGIN SUPERUSER").await.unwrap();

@@ -1,4 +1,4 @@
-//! What a snapshot says, and what it costs to have it whole.
+//! What a snapshot shows, and what it takes to have it complete.
 
 use locktop::feed::once::once;
 use locktop::model::backend::State;
@@ -12,7 +12,7 @@ use super::helpers::{
 };
 
 #[tokio::test]
-async fn a_snapshot_shows_who_holds_and_who_waits() {
+async fn a_snapshot_shows_the_holder_and_the_waiter() {
     on_every_version(async |server| {
         let info = info(&server);
         let (holder, waiter) =
@@ -51,7 +51,7 @@ async fn a_snapshot_shows_who_holds_and_who_waits() {
 }
 
 #[tokio::test]
-async fn one_snapshot_asks_about_what_it_saw() {
+async fn a_single_snapshot_has_the_blockers_and_names_of_its_waits() {
     on_every_version(async |server| {
         let info = info(&server);
         let holder = client(&info).await;

@@ -74,7 +74,7 @@ async fn a_query_of_a_hundred_kilobytes_arrives_whole_and_is_kept_once() {
 
 /// `SQL_ASCII` checks nothing: a byte that is in no encoding may be anywhere.
 #[tokio::test]
-async fn bytes_of_no_encoding_are_data_wherever_they_are() {
+async fn invalid_bytes_in_any_name_or_query_are_replaced() {
     on_every_version(async |server| {
         let admin = client(&info(&server)).await;
         admin
