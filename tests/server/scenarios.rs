@@ -1,4 +1,4 @@
-//! Every state of contention is what it claims to be, by the server's own word (`pg_blocking_pids`), and leaves nothing
+//! Every scenario has the waits that it claims, according to the server (`pg_blocking_pids`), and leaves nothing
 //! behind; and so does the demo.
 
 #[path = "../support/suite.rs"]
@@ -25,7 +25,7 @@ async fn count(client: &Client, question: &str) -> i64 {
     client.query_one(&format!("SELECT count(*) {question}"), &[]).await.unwrap().get(0)
 }
 
-/// Compares what a scenario says with what the server says.
+/// Compares the facts of a scenario with the server.
 async fn verify(client: &Client, facts: &Facts, name: &str) {
     let waiting =
         pids(client, "SELECT DISTINCT pid FROM pg_locks WHERE NOT granted AND pid IS NOT NULL").await;
@@ -39,30 +39,30 @@ async fn verify(client: &Client, facts: &Facts, name: &str) {
         let holders: BTreeSet<i32> = wait.holders.iter().map(Blocker::pid).collect();
         if let Some(ahead) = &wait.ahead {
             let all: BTreeSet<i32> = holders.iter().chain(ahead).copied().collect();
-            assert_eq!(answer, all, "{name}: who blocks {}", wait.waiter);
+            assert_eq!(answer, all, "{name}: the blockers of {}", wait.waiter);
         } else {
             assert!(answer.is_superset(&holders), "{name}: the holder blocks {}", wait.waiter);
             assert!(
                 answer.difference(&holders).all(|pid| expected.contains(pid)),
-                "{name}: only waiters besides"
+                "{name}: only waiters otherwise"
             );
         }
         blockers.extend(answer);
     }
     for root in &facts.roots {
-        assert!(blockers.contains(&root.pid()), "{name}: a root blocks somebody");
-        assert!(!waiting.contains(&root.pid()), "{name}: a root waits for nobody");
+        assert!(blockers.contains(&root.pid()), "{name}: a root blocks a session");
+        assert!(!waiting.contains(&root.pid()), "{name}: a root does not wait");
     }
     for innocent in &facts.innocent {
         assert!(!blockers.contains(innocent), "{name}: {innocent} blocks no session");
     }
 }
 
-/// What must not be left after a scenario: sessions, tables, prepared transactions.
-async fn verify_gone(client: &Client, facts: &Facts, name: &str) {
+/// Nothing is left after a scenario: no session, table or prepared transaction.
+async fn verify_removed(client: &Client, facts: &Facts, name: &str) {
     let left = pids(client, "SELECT pid FROM pg_stat_activity").await;
-    let mut ours = facts.waits.iter().map(|wait| wait.waiter).chain(facts.roots.iter().map(Blocker::pid));
-    assert!(ours.all(|pid| pid == 0 || !left.contains(&pid)), "{name}: sessions are left");
+    let mut pids = facts.waits.iter().map(|wait| wait.waiter).chain(facts.roots.iter().map(Blocker::pid));
+    assert!(pids.all(|pid| pid == 0 || !left.contains(&pid)), "{name}: sessions are left");
     let tables = format!("FROM pg_class WHERE relnamespace = to_regnamespace('{SCHEMA}')");
     assert_eq!(count(client, &tables).await, 0, "{name}: tables are left");
     let prepared = "FROM pg_prepared_xacts WHERE database = current_database()";
@@ -80,7 +80,7 @@ async fn every_scenario(server: &EmbeddedServer) {
         verify(&client, &running.facts, &name).await;
         let facts = running.facts.clone();
         running.stop().await.unwrap();
-        verify_gone(&client, &facts, &name).await;
+        verify_removed(&client, &facts, &name).await;
         scratch.remove().await.unwrap();
         assert_eq!(
             count(&client, &format!("FROM pg_namespace WHERE nspname = '{SCHEMA}'")).await,
@@ -91,7 +91,7 @@ async fn every_scenario(server: &EmbeddedServer) {
 }
 
 #[tokio::test]
-async fn every_scenario_is_what_it_claims_to_be() {
+async fn every_scenario_has_the_waits_it_claims_and_leaves_nothing() {
     every_scenario(support::server().await).await;
     if is_long() {
         for version in versions() {
@@ -161,7 +161,7 @@ async fn a_crowd_fits_into_a_server_with_its_settings() {
 }
 
 #[tokio::test]
-async fn what_dissolves_leaves_nobody_waiting() {
+async fn a_dissolved_scenario_leaves_nothing() {
     for scenario in Scenario::DEMO {
         let info = database(support::server().await).await;
         let scratch = ScratchSchema::open(&info).await.unwrap();
@@ -170,7 +170,7 @@ async fn what_dissolves_leaves_nobody_waiting() {
         let running = scenario.start(&scratch, timing).await.unwrap();
         let facts = running.facts.clone();
         running.dissolve().await.unwrap();
-        verify_gone(&client, &facts, scenario.as_str()).await;
+        verify_removed(&client, &facts, scenario.as_str()).await;
     }
 }
 
@@ -181,28 +181,28 @@ async fn traffic_waits_fails_and_leaves_nothing() {
     let client = open(&info).await.client;
     let options = TrafficOptions { pause: Duration::from_millis(20), ..TrafficOptions::default() };
     let traffic = Traffic::start(&scratch, options).await.unwrap();
-    let ours = "datname = current_database() AND application_name LIKE 'traffic-%'";
-    let waits = format!("FROM pg_stat_activity WHERE {ours} AND wait_event_type = 'Lock'");
+    let traffic_sessions = "datname = current_database() AND application_name LIKE 'traffic-%'";
+    let waits = format!("FROM pg_stat_activity WHERE {traffic_sessions} AND wait_event_type = 'Lock'");
     let prepared = "FROM pg_prepared_xacts WHERE database = current_database()";
-    let workers = format!("FROM pg_stat_activity WHERE {ours} AND leader_pid <> pid");
+    let workers = format!("FROM pg_stat_activity WHERE {traffic_sessions} AND leader_pid <> pid");
     for (what, question) in [("waits", waits.as_str()), ("two phases", prepared), ("workers", &workers)] {
         wait_until(what, async || count(&client, question).await > 0).await;
     }
     wait_until("traffic", async || traffic.transactions() > 100 && traffic.failures() > 3).await;
     assert!(traffic.failures() < traffic.transactions());
     traffic.stop().await.unwrap();
-    verify_gone(&client, &Facts::default(), "traffic").await;
-    assert_eq!(count(&client, &format!("FROM pg_stat_activity WHERE {ours}")).await, 0);
+    verify_removed(&client, &Facts::default(), "traffic").await;
+    assert_eq!(count(&client, &format!("FROM pg_stat_activity WHERE {traffic_sessions}")).await, 0);
 }
 
 /// Waits until each of the demo's scenarios was seen.
 async fn watch_demo(client: &Client) {
-    for (what, who) in [
+    for (what, filter) in [
         ("the chain", "application_name = 'api-2'"),
         ("the convoy", "application_name = 'web-3' AND query LIKE 'DELETE FROM orders%'"),
         ("the deadlock", "application_name = 'picker-1'"),
     ] {
-        let waits = format!("FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND {who}");
+        let waits = format!("FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND {filter}");
         wait_until(what, async || count(client, &waits).await > 0).await;
     }
 }
@@ -213,7 +213,7 @@ const BRISK: Timing = Timing { step: Duration::from_millis(10), hold: Duration::
 async fn the_demo_brings_its_own_server_and_takes_it_away() {
     let mut demo = demo::run(DemoOptions { timing: BRISK, ..DemoOptions::default() }).await.unwrap();
     watch_demo(&open(&demo.info).await.client).await;
-    // It goes on after the server was away.
+    // It continues after a crash of the server.
     let server = demo.server.as_mut().unwrap();
     server.kill_hard().await.unwrap();
     server.restart().await.unwrap();
@@ -223,7 +223,7 @@ async fn the_demo_brings_its_own_server_and_takes_it_away() {
     assert!(is_gone(&directory, pid));
 }
 
-/// A database with a table of the user's, and a role that may no more there than make a schema.
+/// A database with a table of the user, and a role that is permitted only to create a schema there.
 async fn users_database(role: &str) -> (ConnInfo, Client) {
     let server = support::server().await;
     let info = database(server).await;
@@ -237,7 +237,7 @@ async fn users_database(role: &str) -> (ConnInfo, Client) {
     (ConnInfo::parse(&text).unwrap().with_dbname(&name), client)
 }
 
-/// Nothing but the user's table is there, and no session of the demo.
+/// Only the user's table exists, and no session of the demo.
 async fn verify_untouched(client: &Client, role: &str) {
     assert_eq!(count(client, &format!("FROM pg_namespace WHERE nspname = '{SCHEMA}'")).await, 0);
     assert_eq!(count(client, "FROM precious").await, 0);
@@ -273,7 +273,7 @@ async fn on_a_users_server_an_ordinary_role_is_enough_and_all_is_removed() {
 }
 
 #[tokio::test]
-async fn a_role_that_may_make_nothing_is_told_what_it_lacks() {
+async fn a_role_without_create_gets_an_error_with_the_missing_grant() {
     let (info, client) = users_database("guest").await;
     let name: String = client.query_one("SELECT current_database()::text", &[]).await.unwrap().get(0);
     client.batch_execute(&format!("REVOKE CREATE ON DATABASE {name} FROM guest")).await.unwrap();
@@ -285,7 +285,7 @@ async fn a_role_that_may_make_nothing_is_told_what_it_lacks() {
 }
 
 #[tokio::test]
-async fn a_schema_of_somebody_else_is_left_alone() {
+async fn a_foreign_schema_is_left_alone() {
     let info = database(support::server().await).await;
     let client = open(&info).await.client;
     client

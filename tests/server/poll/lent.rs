@@ -1,4 +1,4 @@
-//! Polls through a pooler in transaction mode: they see as much as a poll over a session of its own, and a section that fails there fails alone.
+//! Polls through a pooler in transaction mode: they see as much as a poll over its own session, and a section that fails there fails alone.
 
 use std::collections::BTreeSet;
 

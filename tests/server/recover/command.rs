@@ -1,4 +1,4 @@
-//! `locktop recover` as a script meets it.
+//! `locktop recover` as a script runs it.
 
 use locktop::demo::postgres::EmbeddedServer;
 use locktop::pg::conninfo::ConnInfo;
@@ -114,7 +114,7 @@ async fn a_dry_run_shows_the_plan_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn with_yes_it_is_done_and_the_exit_status_says_whether_all_was() {
+async fn with_yes_it_recovers_and_exits_with_1_unless_all_are_recovered() {
     let stage = Stage::new(oldest()).await;
     stage.orphan("gone").await;
     stage.orphan("other").await;
@@ -147,7 +147,7 @@ async fn with_yes_it_is_done_and_the_exit_status_says_whether_all_was() {
 }
 
 #[tokio::test]
-async fn a_script_has_to_say_yes() {
+async fn a_script_needs_yes_and_invalid_arguments_exit_with_2() {
     let stage = Stage::new(oldest()).await;
     stage.orphan("gone").await;
     let left = recover(&stage, &[]).await;
@@ -199,42 +199,42 @@ const PRINTED: &str = "CREATE TABLE scheduled_tasks (id serial PRIMARY KEY, task
     INSERT INTO task_execution_log (task_id, worker_id, status, started_at, lock_id) VALUES (1, 'w', 'running', now() - interval '1 day', 1)";
 
 #[tokio::test]
-async fn where_there_is_no_schema_of_ours_that_is_said() {
+async fn a_missing_schema_is_reported_with_the_alternatives() {
     for version in versions() {
         let server = server_of(version).await;
         let info = database(server).await;
-        let said = async |arguments: &[&str]| {
+        let error = async |arguments: &[&str]| {
             let left = on(server, &info, arguments).await;
             assert_eq!((left.status, left.out.as_str()), (Some(1), ""), "{version} {left:?}");
             left.err.trim_end().to_owned()
         };
         let expected =
             "locktop: this database has no schema \"locktop\" of locktop: run \"locktop schema install\"";
-        assert_eq!(said(&["--yes"]).await, expected, "{version}");
+        assert_eq!(error(&["--yes"]).await, expected, "{version}");
         let session = Session::open_plain(&info).await;
         session.run(PRINTED).await;
         // Tables as an article prints them.
         let printed = "; for the tables in \"public\" use --schema public";
-        assert_eq!(said(&["--yes"]).await, format!("{expected}{printed}"), "{version}");
-        // The server has only just come up.
+        assert_eq!(error(&["--yes"]).await, format!("{expected}{printed}"), "{version}");
+        // The server has only just started.
         let ends = on(server, &info, &["--yes", "--timeout", "--terminate", "--schema", "public"]).await;
         assert!(ends.status == Some(1) && ends.out.contains("not known yet whether"), "{ends:?}");
         assert_eq!(session.ask("SELECT status FROM task_execution_log").await, "running");
-        // Of another name, and a hostile one.
+        // With another name, and a hostile one.
         let name = "My \"Jobs\\' $name @schema@";
         let mut client = open(&info).await.client;
         schema::install(&mut client, &SchemaName::new(name).unwrap()).await.unwrap();
         assert!(
-            said(&["--yes"]).await.contains("there is one named \"My \"Jobs\\' $name @schema@\" (--schema)")
+            error(&["--yes"]).await.contains("there is one named \"My \"Jobs\\' $name @schema@\" (--schema)")
         );
         let left = on(server, &info, &["--yes", "--schema", name]).await;
         assert_eq!((left.status, left.out.as_str()), (Some(0), "Nothing to recover.\n"), "{left:?}");
     }
 }
 
-/// Who holds what, who was killed, what is left over, and who else has a small number: as on the screens.
+/// A held key, a killed worker, a leftover row, and a small number held by another program: as on the screens.
 #[tokio::test]
-async fn in_published_tables_only_what_nobody_holds_is_failed() {
+async fn in_published_tables_only_executions_with_a_free_key_are_failed() {
     for version in versions() {
         let server = server_of(version).await;
         let info = database(server).await;
@@ -293,7 +293,7 @@ async fn in_published_tables_only_what_nobody_holds_is_failed() {
         assert!(left.out.ends_with("2 of 2 recovered.\n"), "{left:?}");
         let failed = "SELECT string_agg(worker_id, ' ' ORDER BY worker_id) FROM task_execution_log WHERE status = 'failed'";
         assert_eq!(admin.ask(failed).await, "worker-002 worker-003");
-        // Whether its number is its key is a guess: it is taken by its name.
+        // Whether its number is its key is a guess: it is recovered only by its name.
         let left = run(&["--yes", "--task", "guess"]).await;
         assert!(left.status == Some(0) && left.out.ends_with("1 of 1 recovered.\n"), "{left:?}");
         assert_eq!(admin.ask(failed).await, "worker-002 worker-003 worker-007");
@@ -301,7 +301,7 @@ async fn in_published_tables_only_what_nobody_holds_is_failed() {
 }
 
 #[tokio::test]
-async fn an_older_schema_is_told_to_be_upgraded() {
+async fn an_older_schema_is_reported_with_the_command_to_upgrade() {
     let server = server_of(oldest()).await;
     let info = database(server).await;
     schema::install_up_to(&mut open(&info).await.client, &SchemaName::default(), 1).await.unwrap();
@@ -311,7 +311,7 @@ async fn an_older_schema_is_told_to_be_upgraded() {
     assert_eq!((left.status, left.err.as_str()), (Some(1), expected));
 }
 
-/// Whoever reads may go: what was begun is ended, and the exit status is true.
+/// The reader of the output may end: the recovery is completed, and the exit status is correct.
 #[tokio::test]
 async fn without_a_reader_it_is_done_all_the_same() {
     let stage = Stage::new(oldest()).await;

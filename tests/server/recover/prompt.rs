@@ -24,7 +24,7 @@ fn blocking<T>(work: impl FnOnce() -> T) -> T {
 async fn only_a_yes_recovers() {
     let stage = Stage::new(oldest()).await;
     stage.orphan("gone").await;
-    for (typed, said) in
+    for (typed, shown) in
         [("n\r", "nothing was changed"), ("\r", "nothing was changed"), ("\u{4}", "nothing was changed")]
     {
         let mut screen = ask(&stage, &[]).await;
@@ -32,7 +32,7 @@ async fn only_a_yes_recovers() {
             screen.shows("Recover 1 execution? [y/N]");
             screen.shows("due again in 10s; attempt 1 of 3 failed");
             screen.write(typed.as_bytes());
-            screen.shows(said);
+            screen.shows(shown);
             assert_eq!(screen.exit_status(), 1, "{typed:?}");
         });
         assert_eq!(stage.audit().await, "", "{typed:?}");
@@ -48,7 +48,7 @@ async fn only_a_yes_recovers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_ended_is_named_in_the_question() {
+async fn the_question_names_the_sessions_to_terminate() {
     let stage = Stage::new(oldest()).await;
     let one = stage.slow("one").await;
     let two = stage.slow("two").await;
@@ -69,7 +69,7 @@ async fn who_is_ended_is_named_in_the_question() {
     assert_eq!((stage.audit().await.as_str(), one.ask("SELECT 1").await.as_str()), ("", "1"));
     let mut screen = ask(&stage, &["--timeout", "--terminate", "--task", "one", "--format", "json"]).await;
     blocking(|| {
-        // The object comes at the end, so the plan is shown for the question.
+        // The JSON object is printed at the end, so the plan is shown for the question.
         screen.shows("ACTION");
         screen.shows(&format!("Terminate session {}, and recover 1 execution? [y/N]", one.pid));
         screen.write(b"yes\r");
@@ -80,7 +80,7 @@ async fn who_is_ended_is_named_in_the_question() {
     assert_eq!(two.ask("SELECT 1").await, "1");
 }
 
-/// Nothing to be done is no question.
+/// Without anything to recover there is no question.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_asked_when_nothing_would_be_done() {
     let stage = Stage::new(oldest()).await;
@@ -104,7 +104,7 @@ async fn keys_typed_ahead_answer_nothing() {
         INSERT INTO scheduled_tasks (task_name, task_type, next_run_at) VALUES ('gone', 'x', now());
         SELECT * FROM fetch_tasks('w'); SELECT pg_advisory_unlock_all()";
     admin.run(make).await;
-    // Nobody is let in for a while.
+    // No session can connect for a while.
     let postmaster = Pid::from_raw(server.pid().unwrap()).unwrap();
     kill_process(postmaster, Signal::STOP).unwrap();
     let mut screen = Screen::spawn((200, 30), &[], &["recover", &server.conninfo()]);

@@ -47,7 +47,7 @@ async fn log(admin: &Session) -> String {
     admin.ask("SELECT string_agg(task_id || ' ' || status, ', ' ORDER BY id) FROM task_execution_log").await
 }
 
-async fn is_there(admin: &Session, pid: i32) -> bool {
+async fn is_connected(admin: &Session, pid: i32) -> bool {
     admin.ask(&format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}")).await == "1"
 }
 
@@ -59,7 +59,7 @@ async fn the_session_of_a_slow_row_is_terminated_and_its_row_failed() {
         let left = recover(version, &info, &["--timeout", "--yes"]).await;
         assert_eq!(left.status, Some(1), "{version} {left:?}");
         assert!(left.out.contains("(--terminate terminates that session)"), "{left:?}");
-        assert!(is_there(&admin, worker.pid).await);
+        assert!(is_connected(&admin, worker.pid).await);
 
         let json = ["--timeout", "--terminate", "--format", "json"];
         let plan = recover(version, &info, &[&json[..], &["--dry-run"]].concat()).await;
@@ -68,14 +68,14 @@ async fn the_session_of_a_slow_row_is_terminated_and_its_row_failed() {
         assert_eq!((&row["step"], &row["holder_pid"]), (&"terminate".into(), &worker.pid.into()), "{plan}");
         assert_eq!(row["also_ended"][0]["task_name"], "报表生成任务", "{plan}");
         assert_eq!(plan["plan"].as_array().unwrap().len(), 1, "the other one is in time");
-        assert!(is_there(&admin, worker.pid).await);
+        assert!(is_connected(&admin, worker.pid).await);
 
         let left = recover(version, &info, &[&json[..], &["--yes"]].concat()).await;
         assert_eq!(left.status, Some(0), "{version} {left:?}");
         let done: Value = serde_json::from_str(&left.out).unwrap();
         let row = &done["results"][0];
         assert_eq!((&row["outcome"], &row["ended_pid"]), (&"recovered".into(), &worker.pid.into()), "{done}");
-        assert!(!is_there(&admin, worker.pid).await);
+        assert!(!is_connected(&admin, worker.pid).await);
         assert_eq!(log(&admin).await, "1 failed, 2 running");
         let error = admin.ask("SELECT error_message FROM task_execution_log WHERE task_id = 1").await;
         assert!(
@@ -92,25 +92,25 @@ async fn the_session_of_a_slow_row_is_terminated_and_its_row_failed() {
     }
 }
 
-/// Nothing links the holder of a small number to the worker: it may be another program's.
+/// Nothing links the holder of a small number to the worker: it may belong to another program.
 #[tokio::test]
 async fn a_session_that_nothing_links_to_the_worker_is_left_alone() {
     let version = oldest();
     let (info, admin) = tables(version).await;
-    let gone = worker(&info, &admin, &[1]).await;
-    drop(gone);
+    let ended = worker(&info, &admin, &[1]).await;
+    drop(ended);
     let other = Session::open_plain(&info).await;
     wait_until("the key to be free", async || other.ask("SELECT pg_try_advisory_lock(1)").await == "t").await;
     other.run("SELECT 1").await;
     let left = recover(version, &info, &["--timeout", "--terminate", "--yes"]).await;
     assert_eq!(left.status, Some(1), "{left:?}");
     assert!(left.out.contains("nothing links it to worker-001"), "{left:?}");
-    assert!(is_there(&admin, other.pid).await);
+    assert!(is_connected(&admin, other.pid).await);
     assert_eq!(log(&admin).await, "1 running");
 }
 
 #[tokio::test]
-async fn a_row_left_over_is_closed_and_the_session_of_the_newer_one_goes_on() {
+async fn a_leftover_row_is_failed_and_the_session_of_the_newer_row_continues() {
     for version in versions() {
         let (info, admin) = tables(version).await;
         drop(worker(&info, &admin, &[1]).await);
@@ -125,7 +125,7 @@ async fn a_row_left_over_is_closed_and_the_session_of_the_newer_one_goes_on() {
         let left = recover(version, &info, &["--yes", "--task", "数据同步任务"]).await;
         assert!(left.status == Some(0) && left.out.ends_with("1 of 1 recovered.\n"), "{version} {left:?}");
         assert_eq!(log(&admin).await, "1 failed, 1 running", "{version}");
-        assert!(is_there(&admin, next.pid).await);
+        assert!(is_connected(&admin, next.pid).await);
         assert_eq!(next.ask("SELECT release_task_lock(1, 'worker-002', 'completed')").await, "");
     }
 }

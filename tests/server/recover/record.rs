@@ -1,4 +1,4 @@
-//! The record of what is done: in the file before it is done, and in the database beside it.
+//! The record of actions: in the file before the action, and also in the database.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -34,7 +34,7 @@ async fn recover(stage: &Stage, home: &Path) -> Left {
 }
 
 #[tokio::test]
-async fn what_the_command_does_is_on_record() {
+async fn each_action_of_the_command_is_recorded() {
     let stage = Stage::new(oldest()).await;
     stage.orphan("gone").await;
     let home = tempfile::tempdir().unwrap();
@@ -70,10 +70,10 @@ async fn without_a_record_nothing_is_done() {
     let left = recover(&stage, home.path()).await;
     assert_eq!(left.status, Some(1), "{left:?}");
     let path = home.path().display();
-    let said = format!("{path}/locktop: other users can write to it; chmod go-w {path}/locktop, or set");
-    assert!(left.err.contains(&said) && left.err.contains("; nothing was changed"), "{left:?}");
+    let message = format!("{path}/locktop: other users can write to it; chmod go-w {path}/locktop, or set");
+    assert!(left.err.contains(&message) && left.err.contains("; nothing was changed"), "{left:?}");
     assert_eq!(stage.audit().await, "");
-    // A file that cannot be written shows only when it is.
+    // A file that cannot be written is detected only when it is written.
     fs::set_permissions(home.path().join("locktop"), fs::Permissions::from_mode(0o700)).unwrap();
     fs::create_dir(home.path().join("locktop/audit.jsonl")).unwrap();
     let left = recover(&stage, home.path()).await;
@@ -99,7 +99,7 @@ fn target(pid: i32) -> Target {
     Target { what: TargetKind::Session(session), name: format!("{pid} it's\u{1b}[2J"), subject }
 }
 
-/// A command of one target, from the asking to the result; what could not be written beside the file.
+/// An action on one target, from the request to the result; returns what could not be written except to the file.
 async fn act(log: &AuditLog, client: &Client, number: u64, pid: i32) -> Vec<String> {
     let target = target(pid);
     let verb = Verb::Terminate;
@@ -116,7 +116,7 @@ async fn act(log: &AuditLog, client: &Client, number: u64, pid: i32) -> Vec<Stri
 }
 
 #[tokio::test]
-async fn what_is_done_to_a_session_is_in_the_table_too() {
+async fn an_action_on_a_session_is_recorded_in_the_table_too() {
     for version in versions() {
         let stage = Stage::new(version).await;
         let directory = tempfile::tempdir().unwrap();
@@ -134,7 +134,7 @@ async fn what_is_done_to_a_session_is_in_the_table_too() {
         let asked = format!("asked|test (role postgres)|4312|t|terminate 4312 it's\u{1b}[2J (record {id})");
         assert_eq!(rows, format!("{asked}\nresult|test (role postgres)|4312|t|done: ended"), "{version}");
 
-        // A role that may not write there, and what it is told to be granted.
+        // A role that is not permitted to write there, and the grants that are reported.
         let name = format!("ops {}", stage.info.dbname());
         stage.admin.run(&format!("CREATE ROLE \"{name}\" LOGIN")).await;
         let text = server_of(version).await.conninfo().replace("user=postgres", &format!("user='{name}'"));
@@ -144,13 +144,17 @@ async fn what_is_done_to_a_session_is_in_the_table_too() {
         let notes = act(&ops, &session.connection.client, 2, 1).await;
         let [note] = notes.as_slice() else { panic!("{version} {notes:?}") };
         let grants = note.split_once("the role needs ").unwrap().1;
-        assert_eq!(act(&ops, &session.connection.client, 3, 2).await, [""; 0], "{version}: it is said once");
+        assert_eq!(
+            act(&ops, &session.connection.client, 3, 2).await,
+            [""; 0],
+            "{version}: it is reported once"
+        );
         assert_eq!(stage.admin.ask("SELECT count(*) FROM locktop_audit").await, "2", "{version}");
         stage.admin.run(grants).await;
         assert_eq!(act(&ops, &session.connection.client, 4, 3).await, [""; 0], "{version}");
         assert_eq!(stage.admin.ask("SELECT count(*) FROM locktop_audit").await, "4", "{version} {grants}");
 
-        // A table that somebody has locked holds nobody up.
+        // A table that another session has locked delays no action.
         let other = Session::open(&stage.info).await;
         other.run("BEGIN; LOCK TABLE locktop_audit IN ACCESS EXCLUSIVE MODE").await;
         let notes = act(&admin, &stage.admin.connection.client, 5, 4).await;

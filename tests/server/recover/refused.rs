@@ -1,4 +1,4 @@
-//! What is not done, and what is said instead.
+//! Recoveries that are refused, and the reasons that are reported.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::support::{oldest, versions, wait_until};
 const LONG: Selection = Selection::Longer(None);
 
 #[tokio::test]
-async fn what_changed_since_the_plan_is_left_alone() {
+async fn an_execution_changed_since_the_plan_is_left_alone() {
     for version in versions() {
         for change in [
             "worker_id = 'another'",
@@ -40,7 +40,7 @@ async fn what_changed_since_the_plan_is_left_alone() {
     }
 }
 
-/// A session is ended for the one execution that it was seen with.
+/// A session is terminated only for the execution that it was seen with.
 #[tokio::test]
 async fn a_holder_that_is_not_the_planned_one_is_not_ended() {
     for version in versions() {
@@ -48,7 +48,7 @@ async fn a_holder_that_is_not_the_planned_one_is_not_ended() {
         let worker = stage.slow("slow").await;
         let plan = stage.plan(LONG, true).await;
         assert_eq!(plan.ended_pids(), [worker.pid], "{version}");
-        // Somebody else has the key.
+        // Another session holds the key.
         worker.run("SELECT pg_advisory_unlock_all()").await;
         let other = Session::open(&stage.info).await;
         other.run("SELECT pg_advisory_lock(get_task_lock_id('slow'))").await;
@@ -56,11 +56,11 @@ async fn a_holder_that_is_not_the_planned_one_is_not_ended() {
         assert_eq!(results[0].outcome, RecoveryOutcome::Changed, "{version} {results:?}");
         assert_eq!((results[0].ended_pid, results[0].audit_id), (None, None));
         assert!(results[0].detail.starts_with(&format!("pid {} of ", other.pid)), "{results:?}");
-        assert_eq!(stage.audit().await, "", "{version}: nobody was asked for");
+        assert_eq!(stage.audit().await, "", "{version}: no termination was requested");
         let stranger = stage.plan(LONG, true).await;
         assert_eq!(stranger.rows[0].step, Step::Leave(Reason::Stranger), "{version}");
         other.run("SELECT pg_advisory_unlock_all()").await;
-        // The row is that of another session.
+        // The row belongs to another session.
         worker.run("SELECT pg_advisory_lock(get_task_lock_id('slow'))").await;
         stage
             .admin
@@ -78,7 +78,7 @@ async fn a_holder_that_is_not_the_planned_one_is_not_ended() {
         assert_eq!(outcomes(&plan, &results), ["slow not_running"], "{version}");
         assert_eq!((stage.audit().await.as_str(), stage.log("slow").await.as_str()), ("", "completed|-"));
         for session in [&worker, &other] {
-            assert_eq!(session.ask("SELECT 1").await, "1", "{version}: it lives");
+            assert_eq!(session.ask("SELECT 1").await, "1", "{version}: it is still connected");
         }
     }
 }
@@ -93,7 +93,7 @@ async fn a_prepared_transaction_is_a_stranger() {
         let prepare = format!(
             "BEGIN; SELECT pg_advisory_xact_lock(get_task_lock_id('slow')); PREPARE TRANSACTION '{gid}'"
         );
-        // It comes between the plan and its execution.
+        // It is prepared between the plan and its execution.
         let plan = stage.plan(Selection::Orphans, false).await;
         assert_eq!(plan.rows.len(), 1, "{version}");
         worker.run(&prepare).await;
@@ -108,7 +108,7 @@ async fn a_prepared_transaction_is_a_stranger() {
 }
 
 #[tokio::test]
-async fn a_row_that_somebody_has_locked_is_reported_with_whom() {
+async fn a_locked_row_is_reported_with_the_session_that_locks_it() {
     for version in versions() {
         let stage = Stage::new(version).await;
         stage.orphan("one").await;
@@ -214,7 +214,7 @@ async fn a_connection_lost_in_the_middle_leaves_the_outcome_open_and_the_rest_un
     }
 }
 
-/// What it says of the first is true, and the rest is left: nobody knows what such a server does.
+/// The result of the first is correct, and the rest is left: the effect on such a server is not known.
 #[tokio::test]
 async fn an_answer_that_makes_no_sense_is_of_something_that_was_done() {
     let stage = Stage::new(oldest()).await;
@@ -228,17 +228,17 @@ async fn an_answer_that_makes_no_sense_is_of_something_that_was_done() {
     stage.admin.run(other).await;
     let results = stage.execute(&plan).await;
     assert_eq!(outcomes(&plan, &results), ["one uncertain", "two not_tried"], "{results:?}");
-    let said = &results[0].detail;
+    let detail = &results[0].detail;
     assert!(
-        said.starts_with("the answer cannot be read: ") && !said.contains("whether it was done"),
-        "{said}"
+        detail.starts_with("the answer cannot be read: ") && !detail.contains("whether it was done"),
+        "{detail}"
     );
-    assert!(said.ends_with(": the effect on the server is not known"), "{said}");
+    assert!(detail.ends_with(": the effect on the server is not known"), "{detail}");
     assert!(!results[1].detail.contains("connection"), "it is not lost: {results:?}");
     assert_eq!(stage.admin.ask("SELECT priority FROM scheduled_tasks WHERE task_name = 'one'").await, "7");
 }
 
-/// The connection may be a pool's: whatever its settings are, they do not matter and stay.
+/// The connection may belong to a pool: whatever its settings are, they have no effect and stay.
 #[tokio::test]
 async fn a_session_keeps_its_settings_and_they_do_not_matter() {
     for version in versions() {

@@ -1,4 +1,4 @@
-//! The time right after the server came up: whoever ran something lost its session, and may not know it yet.
+//! The time right after the server has started: every worker has lost its session, and may not know it yet.
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::feed::view_builder::ViewBuilder;
@@ -17,7 +17,7 @@ use super::support::{TIMEOUT, conninfo, oldest, open, versions, wait_until};
 /// An execution whose last sign of life is an hour old and whose session was just lost is an orphan once the server has been up for the
 /// grace, and not before, by the server's own clock. The same holds for an item of the queue, which is lost then.
 pub(crate) async fn orphan_exactly_after_the_grace(session: &Session) {
-    // One second from now; again when that was over before the first look.
+    // One second from now; again if that was over before the first query.
     assert_eq!(session.ask(REQUEUE).await, "", "the usual grace is not over");
     while !is_seen_before_and_after(session).await {}
     assert_eq!(session.ask(REQUEUE).await, "1|requeued");
@@ -39,7 +39,7 @@ async fn is_seen_before_and_after(session: &Session) -> bool {
     session
         .ask("SELECT set_config('locktop.orphan_grace', (clock_timestamp() - up_since() + interval '1 s')::text, false)")
         .await;
-    let look = "SELECT clock_timestamp() < up_since() + orphan_grace(), state,
+    let states = "SELECT clock_timestamp() < up_since() + orphan_grace(), state,
                        (SELECT count(*) FROM recovery_candidates()), cardinality(orphans(10)),
                        (SELECT q.state FROM running_queue_items q),
                        next_item_due_at() = up_since() + orphan_grace(),
@@ -47,9 +47,9 @@ async fn is_seen_before_and_after(session: &Session) -> bool {
                   FROM running_tasks";
     let mut early = false;
     wait_until("the grace to end", async || {
-        let answer = session.ask(look).await;
+        let answer = session.ask(states).await;
         match answer.split('|').collect::<Vec<_>>()[..] {
-            // Both before and after the look it was too early.
+            // Both at the start and at the end of the query it was too early.
             ["t", state, candidates, orphans, item, due, "t"] => {
                 assert_eq!((state, candidates, orphans), ("settling", "0", "0"));
                 assert_eq!((item, due), ("settling", "t"));
@@ -124,9 +124,9 @@ async fn after_a_start_nothing_is_an_orphan_before_the_grace() {
     }
 }
 
-/// A server process that is killed makes the server end all the others, and go on: `pg_postmaster_start_time` stays.
+/// A server process that is killed makes the server terminate all the others, and continue: `pg_postmaster_start_time` stays.
 #[tokio::test]
-async fn after_a_crash_of_one_session_the_grace_is_counted_anew_for_all() {
+async fn a_crash_of_one_session_restarts_the_grace_for_all() {
     for version in versions() {
         let (server, worker) = server(version).await;
         let before = worker.ask("SELECT pg_postmaster_start_time()").await;
@@ -150,7 +150,7 @@ async fn after_a_crash_of_one_session_the_grace_is_counted_anew_for_all() {
     }
 }
 
-/// The same where an ordinary role owns the schema, from which the start of the launchers is hidden.
+/// The same if an ordinary role owns the schema, from which the start of the launchers is hidden.
 #[tokio::test]
 async fn an_ordinary_owner_sees_the_crash_too() {
     for version in versions() {
@@ -188,19 +188,23 @@ async fn an_ordinary_owner_sees_the_crash_too() {
         let session = Session::open(&app).await;
         let since = format!("SELECT up_since() > '{before}' AND up_since() < clock_timestamp()");
         assert_eq!(session.ask(&since).await, "t", "{version}");
-        // The first session can come while the server still starts its own processes; one that comes now is younger than all of these.
+        // The first session can connect while the server still starts its own processes; one that connects now is younger than all of these.
         let own =
             "SELECT up_since() <= (SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid())";
-        assert_eq!(Session::open(&app).await.ask(own).await, "t", "{version}: no session of now is older");
+        assert_eq!(
+            Session::open(&app).await.ask(own).await,
+            "t",
+            "{version}: no session that connects now is older"
+        );
         orphan_exactly_after_the_grace(&session).await;
     }
 }
 
-/// The screens count by what they saw themselves: the same in a program that goes on across the restart.
+/// The screens count from their own snapshots: the same in a program that continues across the restart.
 #[tokio::test]
-async fn a_monitor_that_saw_the_restart_counts_anew_too() {
+async fn a_monitor_that_runs_across_a_restart_restarts_the_grace_too() {
     let (mut server, _worker) = server(oldest()).await;
-    // In tables of our own the grace is the database's.
+    // In locktop's own tables the grace is that of the database.
     let info = conninfo(&server).with_setting("locktop.orphan_grace", "1s");
     let mut view_builder = ViewBuilder::new(TargetId::default(), Thresholds::default(), LockNames::default());
     let mut poll = Poll::open(&info, PollLimits::default()).await.unwrap();

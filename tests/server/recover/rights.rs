@@ -1,4 +1,4 @@
-//! Roles that may do only a part.
+//! Roles that are permitted only a part.
 
 use locktop::action::Actor;
 use locktop::model::plan::{Reason, RecoveryOutcome, RecoveryPlan, Request, Selection, Step};
@@ -10,7 +10,7 @@ use super::db::Session;
 use super::stage::{Stage, order};
 use super::support::{server_of, versions};
 
-/// A role of its own for a stage, and how it connects.
+/// A new role for a stage, and its connection parameters.
 async fn role(stage: &Stage, version: u32) -> (String, ConnInfo) {
     let name = format!("Ops {}", stage.info.dbname());
     stage.admin.run(&format!("CREATE ROLE \"{name}\" LOGIN")).await;
@@ -24,7 +24,7 @@ async fn planned(session: &Session, select: Selection) -> Result<RecoveryPlan, R
 }
 
 #[tokio::test]
-async fn a_role_needs_exactly_what_it_is_told_it_needs() {
+async fn the_reported_grants_are_enough_for_each_step_of_a_recovery() {
     for version in versions() {
         let stage = Stage::new(version).await;
         stage.orphan("gone").await;
@@ -54,7 +54,7 @@ async fn a_role_needs_exactly_what_it_is_told_it_needs() {
 
         let slow = planned(&session, Selection::Longer(None)).await.unwrap();
         assert_eq!(slow.rows[0].step, Step::Leave(Reason::Hidden), "{version}");
-        // It may see the session, and may not end it.
+        // It can see the session, but is not permitted to terminate it.
         stage.admin.run(&format!("GRANT pg_read_all_stats TO \"{name}\"")).await;
         let slow = planned(&session, Selection::Longer(None)).await.unwrap();
         stage.admin.run(&format!("CREATE ROLE \"w {name}\" LOGIN")).await;
@@ -64,13 +64,13 @@ async fn a_role_needs_exactly_what_it_is_told_it_needs() {
             lists(&results[0].detail, RecoveryNeed::Terminate) && results[0].audit_id.is_some(),
             "{results:?}"
         );
-        assert_eq!(worker.ask("SELECT 1").await, "1", "{version}: it lives");
+        assert_eq!(worker.ask("SELECT 1").await, "1", "{version}: it is still connected");
         assert_eq!(stage.audit().await, "recovered|gone\nasked|slow");
         ends_a_worker_of_a_plain_role(&stage, version, &name, &order, &session).await;
     }
 }
 
-/// A superuser's session is out of reach for it; another role's is not.
+/// It cannot terminate a superuser's session, but that of another role.
 async fn ends_a_worker_of_a_plain_role(
     stage: &Stage,
     version: u32,
@@ -90,7 +90,7 @@ async fn ends_a_worker_of_a_plain_role(
     let worker = Session::open(&ConnInfo::parse(&text).unwrap().with_dbname(stage.info.dbname())).await;
     let take = "SELECT try_acquire_task_lock(id, 'plain') FROM scheduled_tasks WHERE task_name = 'plain'";
     assert_eq!(worker.ask(take).await, "t", "{version}");
-    // A worker that may see nothing knows when the server came up.
+    // A worker that can see nothing knows when the server was started.
     assert_eq!(worker.ask("SELECT up_since()").await, stage.admin.ask("SELECT up_since()").await);
     stage
         .admin

@@ -1,4 +1,4 @@
-//! A worker runs all its tasks in one session: who ends it for one of them is told about the others.
+//! A worker runs all its tasks in one session: a termination for one of them reports the others.
 
 use locktop::model::plan::{Reason, Selection, Step};
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ async fn recover(stage: &Stage, more: &[&'static str]) -> (Option<i32>, String) 
 }
 
 #[tokio::test]
-async fn what_else_ends_with_a_session_is_in_the_table_and_in_the_result() {
+async fn other_executions_of_a_session_are_in_the_table_and_the_result() {
     let (stage, worker, other) = stage(oldest()).await;
     let (status, out) = recover(&stage, &["--dry-run"]).await;
     let lines: Vec<&str> = out.lines().collect();
@@ -61,7 +61,7 @@ async fn what_else_ends_with_a_session_is_in_the_table_and_in_the_result() {
 }
 
 #[tokio::test]
-async fn what_else_ends_with_a_session_is_in_the_object() {
+async fn other_executions_of_a_session_are_in_the_json() {
     let (stage, _worker, _other) = stage(oldest()).await;
     let read = |out: &str| serde_json::from_str::<Value>(out).unwrap();
     let (_, out) = recover(&stage, &["--dry-run", "--format", "json"]).await;
@@ -76,7 +76,7 @@ async fn what_else_ends_with_a_session_is_in_the_object() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_else_ends_with_a_session_is_in_the_question() {
+async fn other_executions_of_a_session_are_in_the_question() {
     let (stage, worker, _other) = stage(oldest()).await;
     let arguments = arguments(&stage, &[]).await;
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -93,7 +93,7 @@ async fn what_else_ends_with_a_session_is_in_the_question() {
 }
 
 #[tokio::test]
-async fn an_execution_that_is_recovered_too_is_none_beside() {
+async fn an_execution_that_is_recovered_itself_is_not_listed_as_also_ended() {
     for version in versions() {
         let (stage, worker, other) = stage(version).await;
         let slow = "UPDATE task_execution_log SET started_at = now() - interval '31 minutes' WHERE worker_id = 'ok2'";
@@ -116,8 +116,12 @@ async fn an_execution_that_is_recovered_too_is_none_beside() {
         );
         assert_eq!(row("elsewhere").step, Step::Leave(Reason::InTime));
         let results = stage.execute(&plan).await;
-        let told: Vec<usize> = results.iter().map(|result| result.also_ended.len()).collect();
-        assert_eq!(told.iter().sum::<usize>(), 1, "{version}: only where it was ended: {results:?}");
+        let also: Vec<usize> = results.iter().map(|result| result.also_ended.len()).collect();
+        assert_eq!(
+            also.iter().sum::<usize>(),
+            1,
+            "{version}: only for the one that was terminated: {results:?}"
+        );
         assert_eq!(other.ask("SELECT 1").await, "1");
     }
 }

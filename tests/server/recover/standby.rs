@@ -1,4 +1,4 @@
-//! A standby, which does not see the primary's locks, and what it becomes.
+//! A standby, which does not see the primary's locks, and its promotion.
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::model::plan::{Request, Selection};
@@ -88,7 +88,7 @@ async fn on_a_standby_nothing_is_an_orphan() {
 }
 
 #[tokio::test]
-async fn after_a_promotion_the_grace_is_counted_anew() {
+async fn a_promotion_restarts_the_grace() {
     for version in versions() {
         let pair = Pair::new(version).await;
         let standby = Pair::session(&pair.standby).await;

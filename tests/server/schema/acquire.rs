@@ -21,7 +21,7 @@ async fn one_session_gets_a_task_and_no_other_nor_itself_again() {
         let expected = format!("{id}|worker-001|running|1|{}|{key}", worker.pid);
         assert_eq!(other.ask(row).await, expected, "{version}");
         assert_eq!(other.ask("SELECT get_task_lock_id('report')").await, key.to_string());
-        // Once is enough: what was refused did not stack.
+        // Once is enough: the refused attempts did not stack.
         assert_eq!(worker.ask(&format!("SELECT pg_advisory_unlock({key})")).await, "t");
         assert_eq!(other.ask(&format!("SELECT pg_try_advisory_lock({key})")).await, "t");
     }
@@ -48,9 +48,9 @@ async fn a_session_that_has_the_bare_key_does_not_start_with_it() {
     }
 }
 
-/// A statement of a worker that lost the task's key runs on in another session.
+/// A statement of a worker that lost the task's key still runs in another session.
 #[tokio::test]
-async fn nobody_starts_a_task_whose_statement_still_runs() {
+async fn a_task_is_not_acquired_while_its_statement_still_runs() {
     for version in versions() {
         let info = installed(version).await;
         let (worker, other) = (Session::open(&info).await, Session::open(&info).await);
@@ -63,16 +63,16 @@ async fn nobody_starts_a_task_whose_statement_still_runs() {
         assert_eq!(worker.ask(taken).await, "0", "{version}");
         assert_eq!(worker.ask(&format!("SELECT try_acquire_task_lock({id}, 'w')")).await, "f");
         let held = "SELECT count(*) FROM advisory_locks WHERE database = current_database()";
-        assert_eq!(worker.ask(held).await, "1", "{version}: the other's");
+        assert_eq!(worker.ask(held).await, "1", "{version}: that of the other session");
         other.run(&format!("SELECT pg_advisory_unlock({key})")).await;
         assert_eq!(worker.ask(taken).await, "1", "{version}");
-        assert_eq!(worker.ask(held).await, "1", "{version}: the task's, and not that of a statement");
+        assert_eq!(worker.ask(held).await, "1", "{version}: that of the task, not of a statement");
     }
 }
 
-/// A fetch does not look at all locks to find out what its own session has: nobody else can run the task, which is what counts.
+/// A fetch does not read all locks to find those of its own session: no other session can run the task, which is what counts.
 #[tokio::test]
-async fn a_fetch_passes_over_what_a_stranger_has_and_may_give_what_its_own_session_has() {
+async fn a_fetch_skips_tasks_locked_by_others_but_not_by_its_own_session() {
     for version in versions() {
         let info = installed(version).await;
         let (worker, stranger) = (Session::open(&info).await, Session::open(&info).await);
@@ -89,7 +89,7 @@ async fn a_fetch_passes_over_what_a_stranger_has_and_may_give_what_its_own_sessi
         assert_eq!(worker.ask(fetch).await, "");
         let held = "SELECT task_id, pid FROM advisory_locks WHERE database = current_database() ORDER BY 1";
         let expected = format!("1|{}\n2|{}", stranger.pid, worker.pid);
-        assert_eq!(worker.ask(held).await, expected, "nothing is left of the vain attempt");
+        assert_eq!(worker.ask(held).await, expected, "the failed attempt leaves nothing");
         assert_eq!(stranger.ask(fetch).await, "report");
         assert_eq!(worker.ask(fetch).await, "");
         assert_eq!(stranger.ask("SELECT try_release_task_lock(1, 'w', 'completed')").await, "t");
@@ -99,9 +99,9 @@ async fn a_fetch_passes_over_what_a_stranger_has_and_may_give_what_its_own_sessi
     }
 }
 
-/// Without a sign of life it is the key that tells.
+/// Without a heartbeat, the key decides.
 #[tokio::test]
-async fn what_runs_in_silence_is_passed_over() {
+async fn a_running_task_without_heartbeats_is_skipped_if_its_key_is_held() {
     for version in versions() {
         let info = installed(version).await;
         let (silent, other) = (Session::open(&info).await, Session::open(&info).await);
@@ -124,7 +124,7 @@ async fn what_runs_in_silence_is_passed_over() {
             .run("UPDATE task_execution_log SET started_at = now() - interval '1 hour', heartbeat_at = NULL")
             .await;
         silent.run("SELECT pg_advisory_unlock(lock_id) FROM task_execution_log WHERE task_id = 4").await;
-        // Of what it had only the one whose key is free.
+        // Only the task with the free key.
         assert_eq!(other.ask("SELECT task_name, attempt FROM fetch_tasks('o')").await, "task 4|2");
         assert_eq!(silent.ask("SELECT task_name FROM fetch_tasks('s')").await, "task 2", "nor its own again");
         assert_eq!(other.ask("SELECT task_name FROM fetch_tasks('o', 9)").await, "task 1");
@@ -174,7 +174,7 @@ async fn only_a_task_that_is_due_and_enabled_is_taken() {
     }
 }
 
-/// An error on the way leaves the key free: a session lock would survive the rollback.
+/// An error in between leaves the key free: a session lock would survive the rollback.
 #[tokio::test]
 async fn an_error_leaves_nothing_held() {
     for version in versions() {
@@ -191,7 +191,7 @@ async fn an_error_leaves_nothing_held() {
     }
 }
 
-/// Makes every start of a task fail that is called "bad".
+/// Makes every start of the task "bad" fail.
 const BAD: &str = "
 CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -205,9 +205,9 @@ INSERT INTO locktop.scheduled_tasks (task_name, task_type, next_run_at)
 SELECT name, 'x', clock_timestamp() - make_interval(mins => age)
   FROM (VALUES ('mine', 5), ('good', 3), ('bare', 2), ('bad', 1)) t (name, age)";
 
-/// An error after the first of several tasks is another thing: the keys of those before it stay, and stack up.
+/// After an error at a later one of several tasks, the keys of those before it stay, and stack up.
 #[tokio::test]
-async fn what_a_fetch_that_failed_left_is_given_back_and_nothing_else() {
+async fn only_the_keys_left_by_a_failed_fetch_are_released() {
     for version in versions() {
         let info = installed(version).await;
         let (worker, other) = (Session::open(&info).await, Session::open(&info).await);
@@ -219,21 +219,25 @@ async fn what_a_fetch_that_failed_left_is_given_back_and_nothing_else() {
         }
         let held = "SELECT t.task_name FROM advisory_locks l JOIN scheduled_tasks t ON t.id = l.task_id ORDER BY t.id";
         assert_eq!(other.ask(held).await, "mine\ngood\nbare", "{version}");
-        assert_eq!(other.ask("SELECT try_acquire_task_lock(2, 'o')").await, "f", "and nobody runs them");
-        let others = "SELECT pg_advisory_lock(get_task_lock_id('bad'))";
-        other.run(others).await;
+        assert_eq!(other.ask("SELECT try_acquire_task_lock(2, 'o')").await, "f", "and no session runs them");
+        let bad = "SELECT pg_advisory_lock(get_task_lock_id('bad'))";
+        other.run(bad).await;
         worker.run("SELECT pg_advisory_lock(42)").await;
         let bare =
             "SELECT release_idle_task_keys(ARRAY(SELECT id FROM scheduled_tasks WHERE task_name = 'bare'))";
         assert_eq!(worker.ask(bare).await, "3", "{version}");
-        assert_eq!(other.ask(held).await, "mine\nbare\nbad", "what is worked on stays, and what others have");
-        // Held for the transaction, it cannot be given back, and is not tried for ever.
+        assert_eq!(
+            other.ask(held).await,
+            "mine\nbare\nbad",
+            "tasks in use stay, and those of other sessions"
+        );
+        // Held for the transaction, it cannot be released, and is not tried forever.
         worker.run("BEGIN; SELECT pg_advisory_xact_lock(get_task_lock_id('good'))").await;
         assert_eq!(worker.ask("SELECT release_idle_task_keys()").await, "3");
         worker.run("COMMIT").await;
         assert_eq!(other.ask(held).await, "mine\nbad");
         assert_eq!(worker.ask("SELECT release_idle_task_keys(NULL)").await, "0");
-        assert_eq!(worker.ask("SELECT pg_advisory_unlock(42)").await, "t", "a stranger's number");
+        assert_eq!(worker.ask("SELECT pg_advisory_unlock(42)").await, "t", "a number of another use");
         assert_eq!(other.ask("SELECT task_name FROM fetch_tasks('o', 2)").await, "good\nbare");
         assert_eq!(worker.ask("SELECT try_release_task_lock(task_id, 'w', 'completed') FROM task_execution_log WHERE worker_id = 'w'").await, "t");
     }
@@ -271,7 +275,7 @@ async fn a_log_row_that_is_locked_keeps_no_other_task_from_being_taken() {
 }
 
 #[tokio::test]
-async fn the_most_urgent_comes_first_and_what_is_held_is_passed_over() {
+async fn tasks_are_taken_by_priority_and_held_ones_are_skipped() {
     for version in versions() {
         let info = installed(version).await;
         let (first, second) = (Session::open(&info).await, Session::open(&info).await);
@@ -295,7 +299,7 @@ async fn the_most_urgent_comes_first_and_what_is_held_is_passed_over() {
             session.run("SELECT pg_advisory_unlock_all()").await;
         }
         first.run("DELETE FROM task_execution_log").await;
-        // A key that is held without an execution counts too; so does a row that somebody is taking.
+        // A key that is held without an execution counts too; so does a row that another session has locked.
         second.run("SELECT pg_advisory_lock(get_task_lock_id('high old'))").await;
         second.run("BEGIN; SELECT FROM scheduled_tasks WHERE task_name = 'high new' FOR UPDATE").await;
         assert_eq!(
@@ -310,7 +314,7 @@ async fn the_most_urgent_comes_first_and_what_is_held_is_passed_over() {
     }
 }
 
-/// One that is due is found below a thousand priorities that have none, and without a look at each.
+/// A due task is found below a thousand priorities that have none, without reading each of them.
 #[tokio::test]
 async fn priorities_with_nothing_due_are_passed_over() {
     for version in versions() {
@@ -323,7 +327,7 @@ async fn priorities_with_nothing_due_are_passed_over() {
                  SELECT 'due at ' || n, 'x', n, now() FROM unnest('{-3, 10, 400, 999, 2000}'::int[]) n",
             )
             .await;
-        // What is not yet told to all.
+        // The counts that are not reported to the statistics yet.
         let scans = "SELECT idx_scan FROM pg_stat_xact_user_tables WHERE relid = 'scheduled_tasks'::regclass";
         session.run("BEGIN").await;
         let before = session.ask(scans).await.parse::<i64>().unwrap();
@@ -371,7 +375,7 @@ async fn many_at_once_get_each_task_once() {
             counts.push(count);
             open.push(worker);
         }
-        // One that found only rows being taken has stopped early: somebody took those.
+        // One that found only rows being taken has stopped early: other sessions took those.
         assert_eq!(counts.iter().sum::<i32>(), 60, "{version}: {counts:?}");
         let each =
             "SELECT count(*), count(DISTINCT task_id), count(DISTINCT lock_id) FROM task_execution_log";
@@ -382,7 +386,7 @@ async fn many_at_once_get_each_task_once() {
 }
 
 #[tokio::test]
-async fn an_acquire_closes_what_a_lost_session_left() {
+async fn an_acquire_closes_the_execution_of_a_lost_session() {
     for version in versions() {
         let info = installed(version).await;
         let (lost, worker) = (Session::open(&info).await, Session::open(&info).await);
@@ -390,7 +394,7 @@ async fn an_acquire_closes_what_a_lost_session_left() {
         let acquire = format!("SELECT try_acquire_task_lock({id}, 'w')");
         assert_eq!(lost.ask(&acquire).await, "t");
         lost.run("SELECT pg_advisory_unlock_all()").await;
-        // Its worker may still be stopping: a fetch leaves it alone for a while, who asks for it by name gets it.
+        // Its worker may still be stopping: a fetch leaves it alone for a while, an acquire by id gets it.
         assert_eq!(worker.ask("SELECT * FROM fetch_tasks('v')").await, "", "{version}");
         worker.run("SET locktop.orphan_grace = '0'").await;
         assert_eq!(worker.ask(&format!("SELECT task_id = {id}, attempt FROM fetch_tasks('v')")).await, "t|2");
@@ -399,7 +403,7 @@ async fn an_acquire_closes_what_a_lost_session_left() {
             "failed|v|w\nrunning|-|v"
         );
         assert_eq!(worker.ask("SELECT action, actor, worker_id FROM locktop_audit").await, "superseded|v|w");
-        // What breaks every worker is given up in the end.
+        // A task that ends every worker is given up after the last attempt.
         worker.run("UPDATE scheduled_tasks SET max_attempts = 2; SELECT pg_advisory_unlock_all()").await;
         assert_eq!(worker.ask(&acquire).await, "f");
         assert_eq!(

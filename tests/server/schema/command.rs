@@ -14,7 +14,7 @@ fn text(output: &Output) -> (i32, String, String) {
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
 }
 
-/// Runs the program on a database: its exit status, and what it said on standard output and standard error.
+/// Runs the program on a database: its exit status, standard output and standard error.
 pub(crate) fn locktop(server: &EmbeddedServer, info: &ConnInfo, arguments: &[&str]) -> (i32, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_locktop"))
         .args(["-h", server.socket_dir().to_str().unwrap(), "-U", info.user(), "-d", info.dbname()])
@@ -27,7 +27,7 @@ pub(crate) fn locktop(server: &EmbeddedServer, info: &ConnInfo, arguments: &[&st
 }
 
 #[tokio::test]
-async fn the_commands_say_what_they_did() {
+async fn the_commands_report_what_they_did() {
     let version = oldest();
     let server = server_of(version).await;
     let info = database(server).await;
@@ -35,13 +35,16 @@ async fn the_commands_say_what_they_did() {
         let (status, out, error) = locktop(server, &info, &[&["schema"], arguments].concat());
         (status, out.trim_end().to_owned(), error.trim_end().to_owned())
     };
-    let said = |status: i32, out: &str| (status, out.to_owned(), String::new());
-    assert_eq!(run(&["status"]), said(1, "There is no schema \"locktop\": run \"locktop schema install\"."));
+    let printed = |status: i32, out: &str| (status, out.to_owned(), String::new());
+    assert_eq!(
+        run(&["status"]),
+        printed(1, "There is no schema \"locktop\": run \"locktop schema install\".")
+    );
     let (status, out, _) = run(&["install"]);
     let made = format!("Installed version {LATEST} into the new schema \"locktop\": ");
     assert!(status == 0 && out.starts_with(&made), "{out}");
     let latest = format!("The schema \"locktop\" has version {LATEST}, the latest");
-    assert_eq!(run(&["install"]), said(0, &format!("{latest}: nothing to do.")));
+    assert_eq!(run(&["install"]), printed(0, &format!("{latest}: nothing to do.")));
     let (status, out, _) = run(&["status"]);
     assert!(status == 0 && out.starts_with(&format!("{latest}; ")), "{out}");
     let session = Session::open(&info).await;
@@ -68,7 +71,7 @@ async fn the_commands_say_what_they_did() {
     session.run("DROP VIEW \"e\u{1b}[2J\"").await;
     let (status, out, _) = run(&["drop", "--yes"]);
     assert!(status == 0 && out.contains("0 rows of scheduled_tasks"), "{out}");
-    assert_eq!(run(&["drop", "--yes"]), said(0, "There is no schema \"locktop\": nothing to do."));
+    assert_eq!(run(&["drop", "--yes"]), printed(0, "There is no schema \"locktop\": nothing to do."));
     let (status, _, error) = run(&["purge", "--yes", "--keep", "1d"]);
     assert!(status == 1 && error.contains("there is no schema \"locktop\""), "{error}");
     let (status, _, error) = run(&["install", "--schema", "public"]);
@@ -81,7 +84,7 @@ async fn the_commands_say_what_they_did() {
     );
     assert_eq!(
         run(&["status", "--schema", "public"]),
-        said(1, "The schema \"public\" was not created by locktop.")
+        printed(1, "The schema \"public\" was not created by locktop.")
     );
     for wrong in [
         &["install", "--schema", "pg_x"][..],
@@ -97,9 +100,9 @@ async fn the_commands_say_what_they_did() {
     assert!(status == 0 && out.contains("CREATE SCHEMA \"Jobs\";") && out.ends_with("COMMIT;"), "{out}");
 }
 
-/// Whoever may not is told what is needed; and that helps.
+/// A role without a privilege gets an error with the GRANT it needs, and that GRANT is enough.
 #[tokio::test]
-async fn what_the_role_lacks_is_named() {
+async fn the_grants_that_a_role_lacks_are_reported() {
     let server = server_of(oldest()).await;
     let info = database(server).await;
     let admin = Session::open_plain(&info).await;
@@ -126,22 +129,22 @@ async fn what_the_role_lacks_is_named() {
     lacks(&["install"], &grant);
     admin.run(&grant).await;
     for done in [&["install"][..], &["drop", "--yes"]] {
-        let said = run(done);
-        assert_eq!(said.0, 0, "{said:?}");
+        let left = run(done);
+        assert_eq!(left.0, 0, "{left:?}");
     }
     let mut connection = super::support::open(&info).await;
     locktop::schema::install_up_to(&mut connection.client, &locktop::schema::SchemaName::default(), 1)
         .await
         .unwrap();
-    let look = format!(
+    let status_grants = format!(
         "GRANT USAGE ON SCHEMA \"locktop\" TO \"{role}\"; \
          GRANT SELECT ON \"locktop\".locktop_schema, \"locktop\".locktop_objects TO \"{role}\""
     );
-    lacks(&["status"], &look);
+    lacks(&["status"], &status_grants);
     let owner =
         format!("it belongs to \"{0}\": connect as that role, or GRANT \"{0}\" TO \"{role}\"", info.user());
     lacks(&["install"], &owner);
-    admin.run(&look).await;
+    admin.run(&status_grants).await;
     let (status, out, _) = run(&["status"]);
     assert!(status == 1 && out.contains("has version 1, older"), "{out}");
 }

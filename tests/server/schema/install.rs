@@ -1,4 +1,4 @@
-//! Installing, upgrading, and dropping; what is refused.
+//! Install, upgrade and drop, and when they are refused.
 
 use locktop::pg::conninfo::ConnInfo;
 use locktop::schema::{self, Found, LATEST, SchemaError, SchemaName, State};
@@ -12,14 +12,14 @@ async fn empty(version: u32) -> (ConnInfo, Session) {
     (info, session)
 }
 
-/// All there is in the database, with what the schema's tables say.
+/// All relations and functions in the database, with the transaction that wrote each.
 const EVERYTHING: &str = "SELECT n.nspname, c.relname, c.relkind, c.xmin FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
     WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'
     UNION ALL SELECT n.nspname, proname, prokind, p.xmin FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace
     WHERE nspname !~ '^pg_' AND nspname <> 'information_schema' ORDER BY 1, 2, 3";
 
 #[tokio::test]
-async fn it_comes_and_goes_whole() {
+async fn install_and_drop_are_complete_with_any_schema_name() {
     for version in versions() {
         let (_, mut session) = empty(version).await;
         for name in ["locktop", "My \"own\" 'jobs' @schema@"] {
@@ -29,7 +29,7 @@ async fn it_comes_and_goes_whole() {
             let done = schema::install(client, &schema).await.unwrap();
             assert_eq!((done.from, done.to, done.odd.len()), (None, LATEST, 0), "{version} {name}");
             assert!(schema::state(client, &schema).await.unwrap().is_current(), "{version} {name}");
-            // From any path, and with a hostile one.
+            // With any search_path, and with a hostile one.
             let quoted = schema.quoted();
             session.run("SET search_path = pg_temp").await;
             session.run(&format!(
@@ -89,7 +89,7 @@ async fn it_comes_and_goes_whole() {
             assert_eq!((again.from, again.to, again.made), (Some(LATEST), LATEST, 0));
             assert_eq!(session.ask(EVERYTHING).await, before);
             let mut removed = schema::remove(&mut session.connection.client, &schema).await.unwrap().unwrap();
-            // Others wait for locks on this server too.
+            // Other tests wait for locks on this server too.
             let observed = ["contended_locks", "observed_waits"];
             removed.rows.retain(|(table, _)| !observed.contains(&table.as_str()));
             assert_eq!(
@@ -120,7 +120,7 @@ fn versions_up_to(last: u32) -> String {
 }
 
 #[tokio::test]
-async fn an_upgrade_applies_what_is_missing_and_ends_where_a_new_one_does() {
+async fn an_upgraded_schema_equals_a_new_one() {
     for version in versions() {
         let (info, mut session) = empty(version).await;
         let (old, new) = (SchemaName::default(), SchemaName::new("fresh").unwrap());
@@ -149,7 +149,7 @@ async fn an_upgrade_applies_what_is_missing_and_ends_where_a_new_one_does() {
             versions_up_to(LATEST)
         );
         assert_eq!(session.ask("SELECT action FROM locktop.locktop_audit").await, "kept");
-        // Two at once: the second finds it done.
+        // Two at once: the second has nothing to do.
         let mut second = Session::open_plain(&info).await;
         let third = SchemaName::new("third").unwrap();
         let (first, second) = tokio::join!(
@@ -162,7 +162,7 @@ async fn an_upgrade_applies_what_is_missing_and_ends_where_a_new_one_does() {
     }
 }
 
-/// Rows for each table of a version, and a question for all that is in them.
+/// Rows for each table of a version, and a query for their content.
 const ROWS: [(u32, &str); 2] = [
     (1, "INSERT INTO locktop.locktop_audit (action, actor, detail) SELECT 'kept', 'me', g FROM generate_series(1, 3) g"),
     (
@@ -210,7 +210,7 @@ async fn an_upgrade_loses_no_row() {
 }
 
 #[tokio::test]
-async fn what_it_did_not_make_is_left_alone() {
+async fn objects_not_created_by_locktop_are_left_alone() {
     for version in versions() {
         let (_, mut session) = empty(version).await;
         let schema = SchemaName::default();
@@ -252,7 +252,7 @@ async fn what_it_did_not_make_is_left_alone() {
             assert_eq!(session.ask(EVERYTHING).await, before);
             session.run(drop).await;
         }
-        // A function of ours with another body is somebody else's work.
+        // A function of locktop with another body was changed by the user.
         session.run("CREATE OR REPLACE FUNCTION locktop.orphan_grace() RETURNS interval LANGUAGE sql AS 'SELECT interval ''1 day'''").await;
         let client = &mut session.connection.client;
         let error = schema::remove(client, &schema).await.unwrap_err().to_string();
@@ -264,13 +264,13 @@ async fn what_it_did_not_make_is_left_alone() {
         assert!(!schema::state(&mut session.connection.client, &schema).await.unwrap().is_current());
         assert!(
             schema::remove(&mut session.connection.client, &schema).await.unwrap().is_some(),
-            "what is gone is gone"
+            "a function that was dropped does not stop it"
         );
     }
 }
 
 #[tokio::test]
-async fn an_upgrade_stops_at_what_is_in_its_way() {
+async fn an_upgrade_stops_at_conflicting_and_changed_objects() {
     for version in versions() {
         let (_, mut session) = empty(version).await;
         let schema = SchemaName::default();
@@ -279,7 +279,7 @@ async fn an_upgrade_stops_at_what_is_in_its_way() {
         let before = session.ask(EVERYTHING).await;
         let error = schema::install(&mut session.connection.client, &schema).await.unwrap_err().to_string();
         assert!(error.contains("\"running_tasks\" already exists"), "{version}: {error}");
-        assert_eq!(session.ask(EVERYTHING).await, before, "{version}: nothing of the upgrade is there");
+        assert_eq!(session.ask(EVERYTHING).await, before, "{version}: the upgrade leaves nothing");
         session.run("DROP VIEW locktop.running_tasks").await;
         session.run("CREATE OR REPLACE FUNCTION locktop.own_backend_start() RETURNS timestamptz LANGUAGE sql AS 'SELECT now()'").await;
         let error = schema::install(&mut session.connection.client, &schema).await.unwrap_err().to_string();
@@ -291,7 +291,7 @@ async fn an_upgrade_stops_at_what_is_in_its_way() {
 }
 
 #[tokio::test]
-async fn a_drop_stops_at_what_depends_on_it_and_at_a_lock() {
+async fn a_drop_stops_at_dependents_work_in_progress_and_locks() {
     for version in versions() {
         let (info, mut session) = empty(version).await;
         let schema = SchemaName::default();
@@ -361,6 +361,6 @@ async fn the_printed_script_makes_the_same() {
             schema::state(client, &installed).await.unwrap(),
             "{version}"
         );
-        assert!(client.batch_execute(&schema::script(&printed)).await.is_err(), "it is there");
+        assert!(client.batch_execute(&schema::script(&printed)).await.is_err(), "it exists");
     }
 }

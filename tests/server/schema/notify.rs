@@ -1,4 +1,4 @@
-//! What idle workers are told.
+//! Notifications for idle workers.
 
 use std::pin::pin;
 
@@ -42,7 +42,7 @@ async fn heard(version: u32, info: &ConnInfo, channel: &str, statements: &[Strin
 
 const TASKS: &str = "locktop_tasks";
 
-/// Who sleeps does so until the next one is due.
+/// An idle worker sleeps until the next one is due.
 #[tokio::test]
 async fn an_item_that_is_pending_again_is_announced_when_it_is_due_or_will_be_before_all_others() {
     for version in versions() {
@@ -72,7 +72,7 @@ async fn an_item_that_is_pending_again_is_announced_when_it_is_due_or_will_be_be
 }
 
 #[tokio::test]
-async fn a_task_that_is_due_or_comes_before_all_others_is_announced() {
+async fn a_task_that_is_due_or_the_next_to_be_due_is_announced() {
     for version in versions() {
         let info = installed(version).await;
         let insert = |id: i32, minutes: i32| {
@@ -82,7 +82,7 @@ async fn a_task_that_is_due_or_comes_before_all_others_is_announced() {
         };
         let (statements, expected): (Vec<String>, Vec<bool>) = [
             (insert(1, 60), true),
-            // After the first one to come: nobody has to know.
+            // After the next one to be due: no worker has to know.
             (insert(2, 90), false),
             (insert(3, 30), true),
             (insert(4, -1), true),
@@ -99,7 +99,7 @@ async fn a_task_that_is_due_or_comes_before_all_others_is_announced() {
 }
 
 #[tokio::test]
-async fn an_idle_worker_knows_when_to_look_again() {
+async fn next_due_at_is_the_time_when_an_idle_worker_has_to_fetch() {
     for version in versions() {
         let info = installed(version).await;
         let (worker, other) = (Session::open(&info).await, Session::open(&info).await);
@@ -117,7 +117,7 @@ async fn an_idle_worker_knows_when_to_look_again() {
             "t",
             "the other one is run"
         );
-        // Planned anew while it runs: of one that comes between the two nobody is told, so who sleeps has to know of the first.
+        // Rescheduled while it runs: one that is due between the two is not announced, so an idle worker has to know the first.
         worker
             .run("UPDATE scheduled_tasks SET next_run_at = '2099-01-01 00:00+00' WHERE task_name = 'now'")
             .await;

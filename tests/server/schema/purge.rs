@@ -1,10 +1,10 @@
-//! What is over and old goes when somebody says so; nothing else does.
+//! Old rows that have ended are removed on request; nothing else is.
 
 use super::command::locktop;
 use super::db::{DUE, Session, installed};
 use super::support::{oldest, server_of, versions};
 
-/// Twenty executions that ended, one a day ago, the next two, …; one that runs, of long ago; and the same for items and the record.
+/// Twenty executions that ended, one a day ago, the next two, …; one that has been running for long; and the same for items and the audit.
 async fn filled(version: u32) -> Session {
     let session = Session::open(&installed(version).await).await;
     session.run(&format!("{DUE}; {DUE_TOO}")).await;
@@ -36,12 +36,12 @@ const EXECUTIONS: &str =
 const ITEMS: &str = "SELECT status, count(*) FROM task_queue GROUP BY 1 ORDER BY 1";
 
 #[tokio::test]
-async fn only_what_is_over_and_old_goes_and_the_last_ten_of_a_task_stay() {
+async fn only_old_rows_that_ended_are_removed_and_ten_per_task_are_kept() {
     for version in versions() {
         let session = filled(version).await;
         let candidates = "SELECT log, old_rows FROM purge_candidates('15 days')";
         assert_eq!(session.ask(candidates).await, "executions|5\nqueue|6\naudit|1", "{version}");
-        // Those of more than fifteen days; then all that are not among the last ten.
+        // Those older than fifteen days; then all that are not among the last ten.
         assert_eq!(
             session.ask("SELECT purge_executions('15 days', 2), purge_executions('15 days')").await,
             "2|3"
@@ -50,7 +50,7 @@ async fn only_what_is_over_and_old_goes_and_the_last_ten_of_a_task_stay() {
         assert_eq!(session.ask("SELECT purge_executions('0')").await, "6", "{version}");
         assert_eq!(session.ask("SELECT purge_executions('0')").await, "0", "{version}");
         assert_eq!(session.ask(EXECUTIONS).await, "1|completed|5\n1|failed|5\n1|running|1\n2|completed|9");
-        // Among them the ten that began last, of which none is gone.
+        // Among them the ten that began last, all of which are kept.
         let last = "SELECT count(*) FROM task_execution_log WHERE task_id = 1 AND started_at > now() - interval '10 days 1 hour'";
         assert_eq!(session.ask(last).await, "10", "{version}");
         assert_eq!(session.ask("SELECT purge_queue('30 days', 4), purge_queue('30 days')").await, "4|2");
@@ -58,14 +58,14 @@ async fn only_what_is_over_and_old_goes_and_the_last_ten_of_a_task_stay() {
         assert_eq!(session.ask("SELECT purge_audit('30 days')").await, "1", "{version}");
         let record = "SELECT action, count(*) FROM locktop_audit GROUP BY 1 ORDER BY 1";
         assert_eq!(session.ask(record).await, "new|1\npurged|6", "{version}");
-        // The record is only added to, for its owner too.
+        // The audit is append-only, for its owner too.
         assert!(session.refused("DELETE FROM locktop_audit").await.starts_with("42501"), "{version}");
         assert!(session.refused("SELECT purge_executions()").await.starts_with("22023"), "{version}");
     }
 }
 
 #[tokio::test]
-async fn a_setting_says_it_for_good_and_rows_in_use_are_left() {
+async fn a_setting_defines_the_retention_and_locked_rows_are_skipped() {
     for version in versions() {
         let session = filled(version).await;
         let other = Session::open(&session.info).await;
@@ -77,8 +77,12 @@ async fn a_setting_says_it_for_good_and_rows_in_use_are_left() {
         other.run("ROLLBACK").await;
         session.run("CALL purge()").await;
         assert_eq!(session.ask(ITEMS).await, "completed|1\npending|3\nprocessing|3", "{version}");
-        assert_eq!(session.ask("SELECT count(*) FROM task_execution_log").await, "31", "nobody said so");
-        // Who may delete, but does not own the record, does not purge it.
+        assert_eq!(
+            session.ask("SELECT count(*) FROM task_execution_log").await,
+            "31",
+            "no retention is set for it"
+        );
+        // A role that can delete, but does not own the audit, cannot purge it.
         let role = format!("cleaner_of_{}", session.info.dbname());
         session
             .run(&format!(
@@ -91,7 +95,7 @@ async fn a_setting_says_it_for_good_and_rows_in_use_are_left() {
     }
 }
 
-/// By the planner's statistics alone: nobody counts.
+/// From the planner's statistics only: the rows are not counted.
 #[tokio::test]
 async fn a_log_that_is_past_its_retention_is_a_finding() {
     for version in versions() {
@@ -107,7 +111,7 @@ async fn a_log_that_is_past_its_retention_is_a_finding() {
         let server = server_of(version).await;
         let output = locktop(server, &session.info, &["snapshot", "--format", "json"]);
         let json: serde_json::Value = serde_json::from_str(&output.1).unwrap();
-        let told: Vec<&str> = json["findings"]
+        let summaries: Vec<&str> = json["findings"]
             .as_array()
             .unwrap()
             .iter()
@@ -117,15 +121,15 @@ async fn a_log_that_is_past_its_retention_is_a_finding() {
         // Of fifty days twenty.
         let expected =
             "locktop.task_execution_log: about 14.4k rows are past their retention; locktop schema purge";
-        let [told] = told[..] else { panic!("{version}: {told:?} {output:?}") };
-        let number = told.replace(|c: char| !(c.is_ascii_digit() || c == '.'), "");
+        let [summary] = summaries[..] else { panic!("{version}: {summaries:?} {output:?}") };
+        let number = summary.replace(|c: char| !(c.is_ascii_digit() || c == '.'), "");
         let number: f64 = number.trim_matches('.').parse().unwrap();
-        assert!((13.5..15.5).contains(&number), "{version}: {told}, about {expected}");
+        assert!((13.5..15.5).contains(&number), "{version}: {summary}, about {expected}");
     }
 }
 
 #[tokio::test]
-async fn the_command_says_what_it_removes() {
+async fn the_command_reports_what_it_removes() {
     let version = oldest();
     let session = filled(version).await;
     let server = server_of(version).await;
@@ -134,8 +138,8 @@ async fn the_command_says_what_it_removes() {
         let (status, out, error) = locktop(server, &session.info, &arguments);
         (status, out + &error)
     };
-    let (status, said) = run(&[]);
-    assert!(status == 2 && said.contains("no retention is set: give --keep 30d"), "{said}");
+    let (status, printed) = run(&[]);
+    assert!(status == 2 && printed.contains("no retention is set: give --keep 30d"), "{printed}");
     let removed = "Removed 5 rows of task_execution_log, 6 rows of task_queue.\n";
     let keep = ["--keep", "15d", "--only", "executions", "--only", "queue"];
     assert_eq!(run(&keep), (0, removed.to_owned()));

@@ -5,7 +5,7 @@ use super::race::Stage;
 use super::support::{oldest, versions};
 
 #[tokio::test]
-async fn an_orphan_is_failed_with_what_was_seen_and_its_task_due_again() {
+async fn an_orphan_is_failed_with_the_evidence_and_its_task_is_due_again() {
     for version in versions() {
         let stage = Stage::orphaned(version).await;
         let recover = format!(
@@ -52,14 +52,14 @@ async fn the_last_attempt_gives_up() {
 }
 
 #[tokio::test]
-async fn a_row_that_is_locked_is_reported_with_whoever_has_it() {
+async fn a_locked_row_is_reported_with_its_holder() {
     for version in versions() {
         let stage = Stage::orphaned(version).await;
         let (one, two) = (&stage.one, &stage.two);
         for lock in ["FOR UPDATE", "FOR NO KEY UPDATE", "FOR SHARE", "FOR KEY SHARE"] {
             two.run(&format!("BEGIN; SELECT FROM task_execution_log {lock}")).await;
             assert_eq!(one.ask(&stage.recover()).await, format!("locked|{}", two.pid), "{version} {lock}");
-            // Two that share it: the row names a number that stands for both.
+            // Two that share it: the row has a multixact for both.
             if lock == "FOR SHARE" {
                 stage.watcher.run("BEGIN; SELECT FROM task_execution_log FOR SHARE").await;
                 let pid = one.ask(&stage.recover()).await;
@@ -85,7 +85,7 @@ async fn a_row_that_is_locked_is_reported_with_whoever_has_it() {
 }
 
 #[tokio::test]
-async fn a_task_that_is_locked_is_reported_with_whoever_has_it() {
+async fn a_locked_task_is_reported_with_its_holder() {
     for version in versions() {
         let stage = Stage::orphaned(version).await;
         let (one, two) = (&stage.one, &stage.two);
@@ -114,12 +114,12 @@ async fn a_task_that_is_locked_is_reported_with_whoever_has_it() {
 }
 
 #[tokio::test]
-async fn a_key_that_somebody_holds_is_not_taken() {
+async fn an_execution_with_a_held_or_unknown_key_is_not_recovered() {
     for version in versions() {
         let stage = Stage::orphaned(version).await;
         let (one, two) = (&stage.one, &stage.two);
         let key = "get_task_lock_id('report')";
-        // Our own session: it would get the key again.
+        // Its own session: it would get the key again.
         for lock in ["pg_advisory_lock", "pg_advisory_lock_shared", "pg_advisory_xact_lock"] {
             one.run(&format!("BEGIN; SELECT {lock}({key})")).await;
             assert_eq!(
@@ -147,7 +147,7 @@ async fn a_key_that_somebody_holds_is_not_taken() {
         let runs = "its key is free, but the statement of the lost worker still runs in session";
         assert_eq!(one.ask(&detail).await, format!("held|{0}|{runs} {0}", two.pid), "{version}");
         two.run("SELECT pg_advisory_unlock_all()").await;
-        // The same number in another database is another key; a raw id is nobody's word. (The server has been up for less than the grace.)
+        // The same number in another database is another key; a raw id proves nothing. (The server has been up for less than the grace.)
         one.run("SET locktop.orphan_grace = '0'").await;
         assert_eq!(one.ask("SELECT state FROM running_tasks").await, "orphan");
         for lock_id in ["task_id", "NULL"] {
@@ -161,15 +161,15 @@ async fn a_key_that_somebody_holds_is_not_taken() {
 }
 
 #[tokio::test]
-async fn the_timeout_check_recovers_what_is_free_and_ends_nobody() {
+async fn the_timeout_check_recovers_orphans_and_terminates_no_session() {
     for version in versions() {
         let stage = Stage::new(version).await;
         stage.watcher.run("UPDATE task_execution_log SET started_at = now() - interval '31 minutes'").await;
         stage.watcher.run("INSERT INTO scheduled_tasks (task_name, task_type, next_run_at) VALUES ('gone', 'x', now()), ('new', 'x', now())").await;
-        let gone = Session::open(&stage.info).await;
-        assert_eq!(gone.ask("SELECT task_name FROM fetch_tasks('g', 2)").await, "gone\nnew");
-        gone.run("UPDATE task_execution_log SET started_at = now() - interval '31 minutes' WHERE worker_id = 'g' AND task_id = (SELECT id FROM scheduled_tasks WHERE task_name = 'gone')").await;
-        gone.run("SELECT pg_advisory_unlock_all()").await;
+        let lost = Session::open(&stage.info).await;
+        assert_eq!(lost.ask("SELECT task_name FROM fetch_tasks('g', 2)").await, "gone\nnew");
+        lost.run("UPDATE task_execution_log SET started_at = now() - interval '31 minutes' WHERE worker_id = 'g' AND task_id = (SELECT id FROM scheduled_tasks WHERE task_name = 'gone')").await;
+        lost.run("SELECT pg_advisory_unlock_all()").await;
         let check = "SELECT worker_id, lock_released FROM check_and_recover_timeout_tasks()";
         assert_eq!(stage.one.ask(check).await, "w|f\ng|f", "{version}: its worker may still be stopping");
         stage.one.run("SET locktop.orphan_grace = '0'").await;
@@ -190,15 +190,15 @@ async fn the_procedure_commits_after_each() {
     for version in versions() {
         let stage = Stage::new(version).await;
         stage.watcher.run("INSERT INTO scheduled_tasks (task_name, task_type, next_run_at) SELECT 't' || n, 'x', now() FROM generate_series(1, 4) n").await;
-        let gone = Session::open(&stage.info).await;
-        gone.run("SELECT * FROM fetch_tasks('g', 9); SELECT pg_advisory_unlock_all()").await;
+        let lost = Session::open(&stage.info).await;
+        lost.run("SELECT * FROM fetch_tasks('g', 9); SELECT pg_advisory_unlock_all()").await;
         stage.one.run("CALL recover_orphans()").await;
         assert_eq!(
             stage.one.ask("SELECT count(*) FROM locktop_audit").await,
             "0",
             "{version}: not before the grace"
         );
-        // From any path; one that is locked is left for the next time, and holds nobody up.
+        // With any search_path; one that is locked is left for the next time, and delays no other.
         stage.one.run("SET locktop.orphan_grace = '0'; SET search_path = pg_temp").await;
         stage
             .two
@@ -217,7 +217,7 @@ async fn the_procedure_commits_after_each() {
     }
 }
 
-/// A task that somebody has locked is left for the next time; the others are not.
+/// A task that another session has locked is left for the next time; the others are not.
 #[tokio::test]
 async fn a_locked_task_holds_no_other_up() {
     let stage = Stage::orphaned(oldest()).await;

@@ -1,4 +1,4 @@
-//! Recovery against whatever else happens to the same execution, held at every step of the one and then of the other.
+//! Recovery against every other operation on the same execution, held at every step of the one and then of the other.
 
 use super::race::Stage;
 use super::support::versions;
@@ -47,7 +47,7 @@ async fn a_recovery_and_the_finish_of_a_live_worker() {
             assert_eq!(
                 reached,
                 step == "holders",
-                "{version} {step}: it gets no further than to look who has the key"
+                "{version} {step}: it gets no further than to check the holder of the key"
             );
             assert_eq!(
                 (recovered, finished),
@@ -61,7 +61,7 @@ async fn a_recovery_and_the_finish_of_a_live_worker() {
             let (finished, recovered, reached) =
                 stage.race(step, (&stage.worker, &stage.finish()), (&stage.one, &stage.recover())).await;
             assert!(reached && finished == "t", "{version} {step}: {finished}");
-            // From when on the row is written to, it is the row that says so.
+            // Once the row has been written, the locked row is the reason.
             let outcome = if step == "begin" { "held" } else { "locked" };
             assert_eq!(recovered, format!("{outcome}|{}", stage.worker.pid), "{version} {step}");
             completed(&stage, version, step).await;
@@ -79,7 +79,7 @@ async fn completed(stage: &Stage, version: u32, step: &str) {
     assert_eq!(stage.one.ask(&stage.recover()).await, "not_running|-");
 }
 
-/// The worker's session lives and has lost its key: whoever marks the execution first has done so, and the other is told.
+/// The worker's session lives and has lost its key: the first to mark the execution succeeds, and the other gets a refusal.
 #[tokio::test]
 async fn a_recovery_and_the_finish_of_a_worker_that_lost_its_key() {
     for version in versions() {
@@ -137,7 +137,7 @@ async fn a_recovery_and_a_new_acquire() {
     }
 }
 
-/// The same for who takes whatever is due: it has the task's row before it tries for the key.
+/// The same for a fetch of any due task: it has locked the task's row before it tries for the key.
 #[tokio::test]
 async fn a_recovery_and_a_fetch() {
     for version in versions() {
@@ -160,10 +160,10 @@ async fn a_recovery_and_a_fetch() {
     }
 }
 
-/// Two who want the same task, taken from whatever is due or by its number: one gets it, and the other is told at once or as soon as
-/// the first is done.
+/// Two sessions that want the same task, by a fetch or by its id: one gets it, and the other gets a refusal at once or as soon as the
+/// first is done.
 #[tokio::test]
-async fn two_who_take_one_task() {
+async fn one_of_two_sessions_acquires_a_task() {
     for version in versions() {
         for (held, free) in [(FETCH, FETCH), (FETCH, ACQUIRE_ONE), (ACQUIRE_ONE, FETCH)] {
             for step in ["begin", "insert", "task", "commit"] {
@@ -181,7 +181,7 @@ async fn two_who_take_one_task() {
     }
 }
 
-/// A finish of a worker that shows no signs of life, and one who takes whatever is due: it is not run again.
+/// A finish of a worker without heartbeats, and a fetch of any due task: it is not run again.
 #[tokio::test]
 async fn a_finish_and_a_fetch() {
     for version in versions() {
@@ -267,9 +267,9 @@ async fn a_sign_of_life_at_the_last_moment_is_seen() {
     }
 }
 
-/// Between the list of candidates and the recovery somebody else ran the task and completed it.
+/// Between the list of candidates and the recovery another session ran the task and completed it.
 #[tokio::test]
-async fn what_was_run_since_it_was_listed_is_left_alone() {
+async fn a_task_completed_since_its_orphan_was_listed_is_left_alone() {
     for version in versions() {
         let stage = Stage::orphaned(version).await;
         stage.one.run("SET locktop.orphan_grace = '0'").await;

@@ -29,7 +29,7 @@ async fn the_key_is_free_exactly_at_the_commit() {
     }
 }
 
-/// Undone, the row is `running` again and the key gone with the session lock: an orphan, never a second run unseen.
+/// After a rollback the row is `running` again and the key is free: an orphan, never a second run unnoticed.
 #[tokio::test]
 async fn a_finish_that_is_rolled_back_did_not_happen() {
     for version in versions() {
@@ -83,9 +83,9 @@ async fn a_stale_finish_does_not_count() {
     }
 }
 
-/// The row was closed by hand: the finish does not count, and the session's key is given back all the same.
+/// The row was closed by hand: the finish does not count, and the session's key is still released.
 #[tokio::test]
-async fn a_key_without_an_execution_is_given_back() {
+async fn a_key_without_an_execution_is_released() {
     for version in versions() {
         let info = installed(version).await;
         let worker = Session::open(&info).await;
@@ -105,7 +105,7 @@ async fn a_key_without_an_execution_is_given_back() {
 }
 
 #[tokio::test]
-async fn a_schedule_says_when_a_completed_task_runs_again() {
+async fn a_schedule_sets_the_next_run_of_a_task() {
     for version in versions() {
         let session = Session::open(&installed(version).await).await;
         session
@@ -165,14 +165,14 @@ async fn a_failed_task_is_tried_again_later_and_later_and_then_given_up() {
             session.ask("SELECT DISTINCT status, error_message FROM task_execution_log").await,
             "failed|no disk"
         );
-        // A success in between starts the count anew.
+        // A success in between resets the count.
         session.run("UPDATE scheduled_tasks SET next_run_at = clock_timestamp(), attempts = 2").await;
         session.run("SELECT release_task_lock(task_id, 'w', 'completed') FROM fetch_tasks('w')").await;
         assert_eq!(session.ask("SELECT attempts FROM scheduled_tasks").await, "0");
     }
 }
 
-/// However long somebody wants it to rest: its end can be written.
+/// However long the delay: its end can be stored.
 #[tokio::test]
 async fn no_delay_is_too_long_for_the_calendar() {
     for version in versions() {

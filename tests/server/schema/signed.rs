@@ -1,4 +1,4 @@
-//! What a row says of itself, and who may say it.
+//! Columns that a row gets from the server, and the roles that can set them.
 
 use locktop::pg::conninfo::ConnInfo;
 
@@ -8,9 +8,9 @@ use super::support::{server_of, versions};
 const FORGED: &str = "INSERT INTO locktop_audit (action, actor, at, session_role, session_pid)
                            VALUES ('terminated', 'boss', '2001-01-01', 'boss', 1)";
 
-/// A role that may add to the record cannot say that it was somebody else, nor when. Its owner can: so a dump is read.
+/// A role that can insert into the audit cannot set another role or time. Its owner can, so that a dump can be restored.
 #[tokio::test]
-async fn the_record_says_who_wrote_it_and_when() {
+async fn an_audit_row_has_its_true_role_session_and_time() {
     for version in versions() {
         let info = installed(version).await;
         let owner = Session::open(&info).await;
@@ -25,8 +25,8 @@ async fn the_record_says_who_wrote_it_and_when() {
         let worker = Session::open(&ConnInfo::parse(&server).unwrap().with_dbname(info.dbname())).await;
         worker.run(FORGED).await;
         worker.run(&format!("{FORGED} RETURNING pg_advisory_lock(1)")).await;
-        let said = "SELECT DISTINCT session_role, session_pid, abs(extract(epoch FROM clock_timestamp() - at)) < 60 FROM locktop_audit";
-        assert_eq!(owner.ask(said).await, format!("{role}|{}|t", worker.pid), "{version}");
+        let columns = "SELECT DISTINCT session_role, session_pid, abs(extract(epoch FROM clock_timestamp() - at)) < 60 FROM locktop_audit";
+        assert_eq!(owner.ask(columns).await, format!("{role}|{}|t", worker.pid), "{version}");
         owner.run(FORGED).await;
         let last =
             "SELECT session_role, session_pid, at = '2001-01-01' FROM locktop_audit ORDER BY id DESC LIMIT 1";
@@ -48,7 +48,7 @@ async fn leases_are_read_from_a_dump_as_they_were() {
             .await;
         let read = "SELECT id, token, acquired_at = '2026-01-01', released_at = '2026-01-03' FROM distlock ORDER BY id";
         assert_eq!(owner.ask(read).await, "1|41|t|-\n2|42|t|t", "{version}");
-        // A new one is of now, whatever it says of times to come.
+        // A new one is acquired now, even if the statement sets a time in the future.
         owner.run("INSERT INTO distlock (id, expired_time, owner, ts, acquired_at) VALUES (3, '1 hour', 'c', now(), '2100-01-01')").await;
         let new =
             "SELECT abs(extract(epoch FROM clock_timestamp() - acquired_at)) < 60 FROM distlock WHERE id = 3";

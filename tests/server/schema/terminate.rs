@@ -1,4 +1,4 @@
-//! Ending the holder of a slow execution.
+//! Termination of the holder of a slow execution.
 
 use super::race::Stage;
 use super::support::{versions, wait_until};
@@ -17,7 +17,7 @@ async fn the_holder_is_asked_for_then_ended_then_recovered_from() {
         let worker = stage.worker.pid;
         assert_eq!(stage.one.ask(&ask(&stage)).await, format!("not_slow|{worker}"), "{version}");
         stage.watcher.run(SLOW).await;
-        // Not in the transaction that asks: the row has to be there whatever happens.
+        // Not in the transaction that asks: the row has to be kept whatever happens.
         stage.one.run("BEGIN").await;
         assert_eq!(stage.one.ask(&ask(&stage)).await, format!("asked|{worker}"));
         assert!(stage.one.refused(TERMINATE).await.starts_with("55000 "));
@@ -34,7 +34,7 @@ async fn the_holder_is_asked_for_then_ended_then_recovered_from() {
                 == "0"
         })
         .await;
-        assert_eq!(stage.one.ask(TERMINATE).await, "f", "nobody is left to end");
+        assert_eq!(stage.one.ask(TERMINATE).await, "f", "no session is left to terminate");
         assert_eq!(stage.one.ask(&stage.recover()).await, "recovered|-");
         assert_eq!(stage.one.ask(&ask(&stage)).await.split('|').next(), Some("not_running"));
         assert!(
@@ -45,7 +45,7 @@ async fn the_holder_is_asked_for_then_ended_then_recovered_from() {
 }
 
 #[tokio::test]
-async fn a_session_is_not_ended_for_what_it_holds_no_more() {
+async fn a_session_is_not_terminated_for_a_key_it_no_longer_holds() {
     for version in versions() {
         let stage = Stage::new(version).await;
         stage.watcher.run(SLOW).await;
@@ -57,7 +57,7 @@ async fn a_session_is_not_ended_for_what_it_holds_no_more() {
         stage.watcher.run("UPDATE scheduled_tasks SET next_run_at = now()").await;
         assert_eq!(stage.worker.ask(&stage.acquire()).await, "t");
         assert_eq!(stage.one.ask(TERMINATE).await, "f");
-        // The execution runs by the log, and the session has only another key.
+        // The execution runs according to the log, and the session holds only another key.
         stage.watcher.run(&format!("DELETE FROM task_execution_log WHERE id <> {}", stage.execution)).await;
         stage.watcher.run("UPDATE task_execution_log SET status = 'running'").await;
         stage
@@ -65,13 +65,13 @@ async fn a_session_is_not_ended_for_what_it_holds_no_more() {
             .run("SELECT pg_advisory_unlock_all(), pg_advisory_lock(get_task_lock_id('report') + 1)")
             .await;
         assert_eq!(stage.one.ask(TERMINATE).await, "f");
-        // The same number of a process, of a session that began at another time.
+        // The same process id, of a session that began at another time.
         stage.worker.run("SELECT pg_advisory_lock(get_task_lock_id('report'))").await;
         stage.one.run("INSERT INTO locktop_audit (action, actor, execution_id, lock_id, target_pid, target_start)
             SELECT action, actor, execution_id, lock_id, target_pid, target_start - interval '1 microsecond' FROM locktop_audit").await;
         assert_eq!(stage.one.ask(TERMINATE).await, "f");
-        assert_eq!(stage.worker.ask("SELECT 1").await, "1", "{version}: it lives");
-        // And with everything as it was asked for, it is ended.
+        assert_eq!(stage.worker.ask("SELECT 1").await, "1", "{version}: it is still connected");
+        // And with everything as requested, it is terminated.
         assert_eq!(stage.one.ask("SELECT terminate_task_holder(min(id)) FROM locktop_audit").await, "t");
     }
 }
@@ -92,9 +92,9 @@ async fn strangers_are_not_asked_for() {
     }
 }
 
-/// A role that sees less is told what it misses.
+/// A role that sees less gets an error with what it cannot see.
 #[tokio::test]
-async fn a_role_without_rights_is_told_so() {
+async fn missing_rights_of_a_role_are_reported() {
     for version in versions() {
         let stage = Stage::new(version).await;
         stage.watcher.run(SLOW).await;

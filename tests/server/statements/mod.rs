@@ -1,5 +1,5 @@
-//! What is taken out of statements, compared with PostgreSQL's own scanner (`libpg_query`, from npm) and, where `libpg_query` reads comments
-//! in another way, with a server.
+//! Redaction of statements, compared with PostgreSQL's own scanner (`libpg_query`, from npm) and, if `libpg_query` reads comments in
+//! another way, with a server.
 
 #[path = "../../support/suite.rs"]
 mod support;
@@ -28,14 +28,14 @@ const COMMENT: u32 = 276;
 /// Where a token begins and ends, in bytes, its number, and its text.
 type Token = (usize, usize, u32, String);
 
-/// What the scanner says of a statement.
+/// The answer of the scanner for a statement.
 #[derive(Deserialize)]
 struct Answer {
     tokens: Result<Vec<Token>, String>,
     normalized: Result<String, String>,
 }
 
-/// Where the package is; it is fetched the first time, by the first test that needs it.
+/// The directory of the package; it is fetched the first time, by the first test that needs it.
 fn directory() -> &'static Path {
     static DIRECTORY: LazyLock<PathBuf> = LazyLock::new(|| {
         let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("scanner");
@@ -61,7 +61,7 @@ fn directory() -> &'static Path {
     &DIRECTORY
 }
 
-/// What the scanner says of each of these.
+/// The answers of the scanner for these statements.
 fn scanned(statements: &[String]) -> Vec<Answer> {
     let mut node = Command::new("node");
     node.args(["-e", include_str!("scan.cjs")]).current_dir(directory());
@@ -74,7 +74,7 @@ fn scanned(statements: &[String]) -> Vec<Answer> {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A statement without the tokens that are literals, and without what its comments say.
+/// A statement without the tokens that are literals, and without the text of its comments.
 fn without(statement: &str, tokens: &[Token]) -> String {
     let (mut left, mut end) = (String::new(), 0);
     for (at, (from, to, kind, _)) in tokens.iter().enumerate() {
@@ -116,7 +116,7 @@ fn outline(tokens: &[Token]) -> Vec<&str> {
 }
 
 #[test]
-fn what_the_scanner_of_the_server_takes_for_a_literal_is_left_out_and_nothing_else() {
+fn exactly_the_literals_of_the_servers_scanner_are_left_out() {
     let literals = shapes().literals;
     assert!(literals.len() >= 200, "{}", literals.len());
     let answers = scanned(&literals);
@@ -125,22 +125,22 @@ fn what_the_scanner_of_the_server_takes_for_a_literal_is_left_out_and_nothing_el
     let (mut wrong, mut alike) = (Vec::new(), 0);
     for ((statement, answer), kept) in literals.iter().zip(&answers).zip(scanned(&kept)) {
         let tokens = answer.tokens.as_ref().unwrap_or_else(|error| panic!("{statement}: {error}"));
-        let (expected, ours) = (without(statement, tokens), redacted(Mode::Literals, statement));
-        if expected != ours {
-            wrong.push(format!("{statement:?}\n  the server's: {expected:?}\n  ours:         {ours:?}"));
+        let (expected, found) = (without(statement, tokens), redacted(Mode::Literals, statement));
+        if expected != found {
+            wrong.push(format!("{statement:?}\n  the server's: {expected:?}\n  locktop's:    {found:?}"));
         }
-        assert_eq!(ours, redacted(Mode::Names, statement));
+        assert_eq!(found, redacted(Mode::Names, statement));
         // `pg_stat_statements` has `$1` where a literal was, which clings to the word before it where there was no space.
         let kept = kept.tokens.unwrap_or_default();
         alike += usize::from(kept.split_last().is_some_and(|(_, kept)| outline(kept) == outline(tokens)));
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), literals.len(), wrong.join("\n"));
-    assert!(alike >= 180, "of {alike} alone pg_stat_statements keeps the same");
+    assert!(alike >= 180, "pg_stat_statements keeps the same of only {alike}");
 }
 
-/// What is left has no literal, whatever the statement: also to the scanner of the server.
+/// The redacted text has no literal, whatever the statement: also for the scanner of the server.
 #[test]
-fn the_scanner_of_the_server_finds_no_literal_in_what_is_left() {
+fn the_servers_scanner_finds_no_literal_in_redacted_statements() {
     let shapes = shapes();
     let channels = [Channel::Recording(Mode::Literals), Channel::Recording(Mode::Names), Channel::Check];
     let left: Vec<String> = (shapes.all().into_iter())
@@ -155,10 +155,10 @@ fn the_scanner_of_the_server_finds_no_literal_in_what_is_left() {
             Err(error) => wrong.push(format!("{left:?}: {error}")),
             Ok(tokens) => {
                 let literals = tokens.iter().filter(|token| LITERALS.contains(&token.2));
-                let told = literals.map(|token| format!("{left:?}: {:?}", token.3));
+                let found = literals.map(|token| format!("{left:?}: {:?}", token.3));
                 let comments = tokens.iter().filter(|token| [LINE_COMMENT, COMMENT].contains(&token.2));
                 let comments = comments.filter(|token| !matches!(&*token.3, "--" | "/**/"));
-                wrong.extend(told.chain(comments.map(|token| format!("{left:?}: {:?}", token.3))));
+                wrong.extend(found.chain(comments.map(|token| format!("{left:?}: {:?}", token.3))));
             }
         }
     }
@@ -175,9 +175,9 @@ async fn strings_that_continue_over_a_comment_are_one_to_the_server_and_to_us() 
     }
 }
 
-/// What stands behind a backslash and a quote is a string or not, as a setting of the session has it; nobody else sees the setting.
+/// Text after a backslash and a quote is a string or not, depending on a setting of the session that no other session sees.
 #[tokio::test]
-async fn where_a_setting_decides_what_is_a_string_the_rest_is_left_out() {
+async fn the_rest_is_left_out_if_a_setting_decides_what_is_a_string() {
     let client = open(&conninfo(server().await)).await.client;
     let statement = r"SELECT 'it\'s s3cret'::text";
     client

@@ -10,11 +10,11 @@ use super::support;
 use super::support::pid;
 use super::{PRINTED, own};
 
-/// What the published statement does to take or renew a lease.
+/// The published statement that takes or renews a lease.
 const TAKE: &str = "update distlock set owner='node1',ts=now(),expired_time=interval '20 second' \
                     where id=1 and (owner='node1' or owner is null or now() > ts + expired_time)";
 
-/// Leases in the table that is installed: one that nobody renewed, and one that was given back.
+/// Leases in the table that is installed: one that was not renewed, and one that was released.
 const LEASES: &str = "INSERT INTO locktop.distlock (id, owner, ts, expired_time) VALUES
         (1, 'node7', clock_timestamp() - interval '41 seconds', interval '20 seconds');
     SELECT locktop.lease_release(2, locktop.lease_acquire(2, 'node8', '20 seconds'));";
@@ -29,7 +29,7 @@ fn errors(view: &View) -> Vec<Option<String>> {
 }
 
 #[tokio::test]
-async fn the_printed_table_and_ours_are_shown_together_on_every_version() {
+async fn the_printed_and_the_installed_table_are_shown_on_every_version() {
     for version in support::versions() {
         let server = support::server_of(version).await;
         let ddl = format!("{PRINTED}; insert into distlock(id) values(1),(2); {own}{LEASES}", own = own());
@@ -92,7 +92,7 @@ async fn the_end_is_that_of_the_servers_clock_and_a_release_empties_the_owner() 
 }
 
 #[tokio::test]
-async fn a_locked_table_makes_its_own_section_old_and_says_who_holds_it() {
+async fn a_locked_table_makes_only_its_section_old_and_names_the_holder() {
     let mut stage =
         Stage::new(&format!("{PRINTED}; insert into distlock(id) values(1); {own}{LEASES}", own = own()))
             .await;
@@ -145,12 +145,15 @@ async fn hostile_text_nulls_and_absurd_times_are_values() {
 }
 
 #[tokio::test]
-async fn the_config_names_a_table_and_what_is_wrong_with_it_is_said() {
+async fn the_config_names_a_table_and_errors_of_its_name_are_reported() {
     let own = PRINTED.replace("distlock", "jobs.\"Leases\"");
     let mut stage =
         Stage::new(&format!("CREATE SCHEMA jobs; {own}; INSERT INTO jobs.\"Leases\" VALUES (4)")).await;
-    assert!(stage.look().await.snapshot.as_ref().unwrap().systems.leases.is_empty(), "not found by itself");
-    assert!(stage.screen_of('5', 80, 24).contains("no leases here"), "and it says so");
+    assert!(
+        stage.look().await.snapshot.as_ref().unwrap().systems.leases.is_empty(),
+        "not found automatically"
+    );
+    assert!(stage.screen_of('5', 80, 24).contains("no leases here"), "and it is reported");
     stage.places(TableLocations::default().with("distlock", "jobs.\"Leases\"")).await;
     let view = stage.look().await;
     assert_eq!((errors(&view), &*view.leases.rows[0].source), (vec![None], "jobs.Leases"));
@@ -168,7 +171,7 @@ async fn the_config_names_a_table_and_what_is_wrong_with_it_is_said() {
 }
 
 #[tokio::test]
-async fn who_waits_for_the_row_of_a_lease_is_seen_at_it() {
+async fn sessions_that_wait_for_the_row_of_a_lease_are_counted_with_it() {
     let mut stage = Stage::new(&format!("{PRINTED}; insert into distlock(id) values(1),(2)")).await;
     let (first, second, third) = (stage.client().await, stage.client().await, stage.client().await);
     first.batch_execute(&format!("BEGIN; {TAKE}")).await.unwrap();
@@ -182,7 +185,7 @@ async fn who_waits_for_the_row_of_a_lease_is_seen_at_it() {
     for waiter in waiting {
         waiter.await.unwrap();
     }
-    stage.look_until("nobody waits", |view| view.leases.rows[0].waiting == 0).await;
+    stage.look_until("no session waits", |view| view.leases.rows[0].waiting == 0).await;
 }
 
 #[tokio::test]

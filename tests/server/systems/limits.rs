@@ -42,8 +42,8 @@ async fn limits_and_generators_of_both_kinds_are_shown_on_every_version() {
         assert_eq!(ahead[..3], [(1, None), (2, None), (3, None)], "never used");
         assert!(ahead[3].1.is_some_and(|ahead| ahead > 290.0), "{ahead:?}");
         assert!(ahead[4].1.is_some_and(|ahead| ahead < -59.0), "{ahead:?}");
-        let told = |check: &str| view.findings.iter().filter(|one| one.check == check).count();
-        assert_eq!((told("id_ahead"), told("rate_limit")), (1, 1), "PostgreSQL {version}");
+        let count = |check: &str| view.findings.iter().filter(|one| one.check == check).count();
+        assert_eq!((count("id_ahead"), count("rate_limit")), (1, 1), "PostgreSQL {version}");
         let json = stage.json();
         assert_eq!(json["rate_limits"].as_array().unwrap().len(), 4);
         assert_eq!(json["id_generators"].as_array().unwrap().len(), 5);
@@ -73,7 +73,7 @@ async fn a_million_windows_that_are_over_are_not_read() {
 }
 
 #[tokio::test]
-async fn only_what_is_there_has_a_pane() {
+async fn only_existing_tables_have_a_pane() {
     let generators =
         "CREATE TABLE id_generator (worker_id int PRIMARY KEY, sequence int, last_timestamp bigint)";
     let mut stage = Stage::new(generators).await;
@@ -86,7 +86,7 @@ async fn only_what_is_there_has_a_pane() {
 }
 
 #[tokio::test]
-async fn a_role_without_the_right_is_told_which() {
+async fn the_missing_grant_of_a_role_is_reported() {
     let grant = "CREATE ROLE systems_reader LOGIN; GRANT SELECT ON rate_limit TO systems_reader";
     let mut stage = Stage::new(&format!("{PRINTED}{grant}")).await;
     stage.as_role("systems_reader").await;

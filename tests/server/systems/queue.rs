@@ -17,7 +17,7 @@ fn states(view: &View) -> Vec<(i64, &'static str)> {
     rows.iter().map(|row| (row.id.id, row.state.as_str())).collect()
 }
 
-/// What is wrong with the counts and the items of each table.
+/// The errors of the counts and the items of each table.
 fn errors(view: &View) -> Vec<Option<String>> {
     let systems = &view.snapshot.as_ref().unwrap().systems;
     let counts = systems.counts.iter().map(|table| &table.section.error);
@@ -32,7 +32,7 @@ fn depth(view: &View) -> String {
     format!("{pending} {processing} {} {}", depth.completed, depth.failed)
 }
 
-/// Takes an item as a worker of locktop's own queue does, so many seconds ago.
+/// Takes an item as a worker of locktop's own queue does, `seconds` ago.
 async fn take(client: &Client, id: i64, seconds: u32) {
     let text = format!(
         "UPDATE locktop.task_queue SET status = 'processing', worker_id = 'worker-' || {id}, attempt = 1,
@@ -145,7 +145,7 @@ async fn an_item_that_failed_rests_until_it_is_due_and_one_past_its_time_is_slow
 }
 
 #[tokio::test]
-async fn keys_of_items_and_generators_have_names_where_the_id_is_there() {
+async fn keys_have_the_names_of_existing_items_and_generators() {
     let mut stage = Stage::new(&format!(
         "{PRINTED}{own}{ITEMS}; INSERT INTO locktop.id_generator VALUES (9)",
         own = own()
@@ -171,16 +171,16 @@ async fn keys_of_items_and_generators_have_names_where_the_id_is_there() {
     assert_eq!(
         (printed.state.as_str(), printed.pid),
         ("running?", Some(pid(&worker).await)),
-        "its raw key is held, and nothing says by whom"
+        "its raw key is held, and the row names no session"
     );
     worker.batch_execute("SELECT pg_advisory_unlock(1)").await.unwrap();
     let view = stage.look().await;
     let printed = view.queue.rows.iter().find(|row| row.table == 0).unwrap();
-    assert_eq!(printed.state.as_str(), "lost?", "nobody holds the number that its key should be");
+    assert_eq!(printed.state.as_str(), "lost?", "no session holds the number that its key should be");
 }
 
 #[tokio::test]
-async fn the_json_and_the_table_say_how_deep_it_is() {
+async fn the_json_and_the_table_show_the_depth_of_the_queue() {
     let mut stage = Stage::new(&format!("{own}{ITEMS}", own = own())).await;
     let worker = stage.client().await;
     take(&worker, 1, 5).await;

@@ -1,4 +1,4 @@
-//! Waits that the schema has counted while nobody looked.
+//! Waits that the schema has counted while locktop did not run.
 
 use super::stage::Stage;
 use super::{own, scans, support};
@@ -16,7 +16,7 @@ const ROWS: &str = "CREATE TABLE public.invoices ();
       FROM pg_database d WHERE d.datname = 'template1'";
 
 #[tokio::test]
-async fn what_was_counted_while_nobody_looked_is_told_apart_from_what_was_seen() {
+async fn waits_counted_by_the_schema_are_shown_apart_from_observed_ones() {
     for version in support::versions() {
         let server = support::server_of(version).await;
         let mut stage = Stage::on(server, &format!("{}{ROWS}", own())).await;
@@ -25,7 +25,7 @@ async fn what_was_counted_while_nobody_looked_is_told_apart_from_what_was_seen()
         let waits = &json["lock_waits"];
         assert_eq!(waits["locks"].as_array().unwrap().len(), 0, "{version}: locktop saw nothing");
         let counted = waits["counted"].as_array().unwrap();
-        let told: Vec<_> = counted
+        let rows: Vec<_> = counted
             .iter()
             .map(|it| {
                 (it["name"].as_str().unwrap(), it["waits"].as_i64().unwrap(), it["total"].as_f64().unwrap())
@@ -36,14 +36,14 @@ async fn what_was_counted_while_nobody_looked_is_told_apart_from_what_was_seen()
             ("advisory 42", 3, 420.0),
             ("relation 16999 in template1", 1, 60.0),
         ];
-        assert_eq!(told, expected, "{version}");
+        assert_eq!(rows, expected, "{version}");
         assert_eq!(counted[0]["longest"], 300.0);
         assert_eq!(counted[1]["key"]["value"], 42);
         assert_eq!(counted[1]["longest_mode"], "ShareLock");
         assert_eq!(counted[2]["database_name"], "template1");
         assert_eq!(counted[0]["table"], "locktop.contended_locks");
         assert_eq!(json["sections"]["lock_waits"]["error"], serde_json::Value::Null);
-        // Now one is waited for while locktop looks: both numbers stand in one row.
+        // Now a session waits for one while locktop polls: both numbers are in one row.
         let (holder, waiter) = (stage.client().await, stage.client().await);
         holder.batch_execute("SELECT pg_advisory_lock(42)").await.unwrap();
         let waiting = tokio::spawn(async move { waiter.batch_execute("SELECT pg_advisory_lock(42)").await });
@@ -80,7 +80,7 @@ async fn the_most_expensive_are_read_of_as_many_rows_as_the_observer_keeps() {
     let read = scans(&other, "locktop.contended_locks").await;
     assert!(read.rows <= 2 * 10_000, "{read:?}");
 
-    // More than it keeps: not one of them is read.
+    // More than it keeps: none of them is read.
     other
         .batch_execute(
             "INSERT INTO locktop.contended_locks
