@@ -46,7 +46,7 @@ async fn effect(client: &mut Client, lease: &Lease, pause: Duration) -> Result<(
     transaction.commit().await.map_err(failed)
 }
 
-/// Effects until the lease is lost, over new connections where one ends: what a [`Holder`] does for these tests.
+/// Effects until the lease is lost, over a new connection if one ends: the work of a [`Holder`] in these tests.
 pub(super) async fn effects(info: &ConnInfo, lease: &Lease, pause: Duration) {
     loop {
         let Ok(connection) = locktop::pg::connect::connect(info).await else {

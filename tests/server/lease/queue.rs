@@ -183,7 +183,7 @@ async fn behind_a_pooler_a_waiter_leaves_no_lock_and_no_setting_on_a_connection(
     let info = installed(version).await;
     let session = Session::open(&info).await;
     for mode in ["session", "transaction"] {
-        // A pool that does not clear what its clients leave.
+        // A pool that does not reset its connections after a client.
         let pooler = Pooler::start_with(server_of(version).await, mode, "server_reset_query =");
         let through = ConnInfo::parse(&pooler.target(&info)).unwrap();
         let lease = hold(&info, &Request::new(7, "node0", LONG)).await;

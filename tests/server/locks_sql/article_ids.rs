@@ -28,7 +28,7 @@ async fn two_sessions_get_the_same_id() {
         }
         one.run("BEGIN").await;
         let first = one.ask(ID).await;
-        // The lock is free, and what was stored is not visible yet.
+        // The lock is free, and the stored state is not visible yet.
         let (second, ()) = tokio::join!(other.ask(ID), async {
             blocked(&one, other.pid).await;
             one.run("COMMIT").await;

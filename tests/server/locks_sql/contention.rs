@@ -1,5 +1,5 @@
-//! Contention of locks, as observers see it. Other tests wait for locks on the same servers: what is counted here is that of the test's
-//! own database.
+//! Contention of locks, as observers see it. Other tests wait for locks on the same servers: only those in the test's own
+//! database are counted here.
 
 use super::crowd::sessions;
 use super::db::{Session, ask, installed};

@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 
 use super::helpers::{client, info, info_of, on_every_version};
 
-/// What a careful administrator gives a role, and what would make a poll fail or linger.
+/// Settings that a careful administrator gives a role, and settings that would make a poll fail or linger.
 const GIVEN: [(&str, &str); 10] = [
     ("client_encoding", "LATIN1"),
     ("statement_timeout", "1h"),

@@ -72,7 +72,7 @@ impl Role {
             None => true,
             // Only a superuser may.
             Some(None) => false,
-            // The server signals also what the role does not see.
+            // The server also signals sessions that the role cannot see.
             Some(Some(statement)) => !statement.contains("pg_signal"),
         }
     }

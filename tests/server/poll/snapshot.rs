@@ -1,4 +1,4 @@
-//! What a snapshot shows, and what it takes to have it complete.
+//! The content of a snapshot, also of a single one.
 
 use locktop::feed::once::once;
 use locktop::model::backend::State;

@@ -1,4 +1,4 @@
-//! Recovery of one execution, of many, and what it refuses.
+//! Recovery of one execution and of many, and when it is refused.
 
 use super::db::{Session, ask};
 use super::race::Stage;

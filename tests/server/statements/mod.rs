@@ -130,7 +130,7 @@ fn exactly_the_literals_of_the_servers_scanner_are_left_out() {
             wrong.push(format!("{statement:?}\n  the server's: {expected:?}\n  locktop's:    {found:?}"));
         }
         assert_eq!(found, redacted(Mode::Names, statement));
-        // `pg_stat_statements` has `$1` where a literal was, which clings to the word before it where there was no space.
+        // `pg_stat_statements` has `$1` where a literal was, which clings to the word before it if there was no space.
         let kept = kept.tokens.unwrap_or_default();
         alike += usize::from(kept.split_last().is_some_and(|(_, kept)| outline(kept) == outline(tokens)));
     }
