@@ -1,8 +1,8 @@
-//! Each statement that reads × each way to fail: nothing that is wrong with the server becomes OK because it could not be read.
+//! Each statement that reads × each way to fail: no problem of the server becomes OK because it could not be read.
 //!
-//! The server is in trouble in each of the ways that `check` knows from tables and locks. Then one statement of the list
+//! The server has each of the problems that `check` detects in tables and locks. Then one statement of the list
 //! ([`locktop::pg::sql`]) fails on its way, by a timeout, a lock, a missing permission, a wrong type or a lost connection. A check
-//! that was WARNING or CRITICAL is that still, or UNKNOWN; and then a finding, the JSON and the pane say what could not be read.
+//! that was WARNING or CRITICAL is that still, or UNKNOWN; and then a finding, the JSON and the pane report what could not be read.
 
 #[path = "../support/suite.rs"]
 mod support;
@@ -26,9 +26,9 @@ use super::faults::{Fault, Faults};
 use futures_util::future::join_all;
 use support::{database, is_long, open, server_of, versions, wait_until};
 
-/// What is wrong: a task is overdue, an execution has lost its session, a lease has expired, an item has failed, a job of another system
+/// The problems: a task is overdue, an execution has lost its session, a lease has expired, an item has failed, a job of another system
 /// has lost its worker. Two sessions wait for a third.
-const TROUBLE: &str = "
+const PROBLEMS: &str = "
     INSERT INTO locktop.scheduled_tasks (task_name, task_type, next_run_at) VALUES ('payroll', 'x', now() - interval '1 hour');
     INSERT INTO locktop.scheduled_tasks (task_name, task_type, next_run_at) VALUES ('mail', 'x', now() + interval '1 hour');
     INSERT INTO locktop.task_execution_log (task_id, worker_id, status, started_at, heartbeat_at, backend_pid, backend_start)
@@ -54,7 +54,7 @@ fn polling() -> PollLimits {
     PollLimits { adapters, ..PollLimits::default() }
 }
 
-/// A check of so many snapshots, and the first of them.
+/// A check of `count` snapshots, and the first of them.
 pub(crate) async fn checked(
     info: &ConnInfo,
     polling: PollLimits,
@@ -77,14 +77,14 @@ pub(crate) fn is_bad(status: Status) -> bool {
 const SIDE_BY_SIDE: usize = 12;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_statement_that_fails_makes_what_is_bad_ok() {
+async fn no_failed_statement_turns_a_bad_check_into_ok() {
     let newest = versions().into_iter().max().into_iter().collect();
     for version in if is_long() { versions() } else { newest } {
         let server = server_of(version).await;
         let own = database(server).await;
         let mut admin = open(&own).await.client;
         schema::install(&mut admin, &SchemaName::default()).await.unwrap();
-        admin.batch_execute(TROUBLE).await.unwrap();
+        admin.batch_execute(PROBLEMS).await.unwrap();
         admin.batch_execute(include_str!("adapters/tables/river.sql")).await.unwrap();
         let (holder, waiter, second) =
             (open(&own).await.client, open(&own).await.client, open(&own).await.client);
@@ -96,7 +96,7 @@ async fn no_statement_that_fails_makes_what_is_bad_ok() {
         let info = faults.info("postgres", own.dbname());
         let mut before = BTreeMap::new();
         // The lease expires within a second.
-        wait_until("all to be wrong", async || {
+        wait_until("all checks to be bad", async || {
             faults.sent();
             let Some((report, _)) = checked(&info, polling(), 1).await else { return false };
             before = statuses(&report);
@@ -135,7 +135,7 @@ async fn no_statement_that_fails_makes_what_is_bad_ok() {
     }
 }
 
-/// Whether something is not known now that was bad; then it is said everywhere.
+/// 1 if a check that was bad is UNKNOWN now; then every output has to report it.
 fn verify(cell: &str, before: &BTreeMap<&'static str, Status>, report: &CheckReport, view: &View) -> usize {
     let now = statuses(report);
     assert_ne!(report.status(), Status::Ok, "{cell}: {report:?}");
@@ -156,10 +156,10 @@ fn verify(cell: &str, before: &BTreeMap<&'static str, Status>, report: &CheckRep
     assert!(!snapshot.unread().is_empty(), "{cell}: {unknown:?} not known, and every section is");
     assert!(
         view.findings.iter().any(|finding| ["stale_section", "adapter"].contains(&finding.check)),
-        "{cell}: no finding says that {unknown:?} is not known: {findings:?}"
+        "{cell}: no finding reports that {unknown:?} is not known: {findings:?}"
     );
     let json = locktop::output::json::to_string(view).unwrap().unwrap();
-    assert!(json.contains("\"known\":false"), "{cell}: the JSON says that all is known");
+    assert!(json.contains("\"known\":false"), "{cell}: the JSON states that all is known");
     let page = locktop::app::print::render(view, Some(200)).unwrap();
     let unread = snapshot.unread();
     let mut reasons = unread.iter().filter_map(|read| read.error);

@@ -1,4 +1,4 @@
-//! Waits that `pg_locks` does not show: a finding says what is waited for, and ends with the wait.
+//! Waits that `pg_locks` does not show: a finding reports the wait event, and ends with the wait.
 
 #[path = "../support/suite.rs"]
 mod support;
@@ -21,7 +21,7 @@ async fn view(info: &ConnInfo) -> Arc<View> {
     once(info, PollLimits::default(), thresholds, LockNames::default()).await.unwrap()
 }
 
-/// What is said of the wait of a session.
+/// The finding about the wait of a session.
 async fn found(info: &ConnInfo, waiter: i32) -> Option<String> {
     let view = view(info).await;
     let mut findings = view.findings.iter().filter(|finding| finding.check == "wait_event");
@@ -37,7 +37,7 @@ async fn waits(admin: &Client, waiter: i32, event: &str) {
 }
 
 #[tokio::test]
-async fn what_is_waited_for_is_said_and_who_may_be_in_the_way() {
+async fn a_buffer_pin_wait_is_reported_with_its_possible_blocker() {
     for version in versions() {
         let own = database(server_of(version).await).await;
         let admin = open(&own).await.client;
@@ -50,9 +50,9 @@ async fn what_is_waited_for_is_said_and_who_may_be_in_the_way() {
         let (first, second) = (pid(&held).await, pid(&asks).await);
         let asking = tokio::spawn(async move { asks.batch_execute("VACUUM (FREEZE) audit").await });
         waits(&admin, second, "BufferPin").await;
-        let said = found(&own, second).await.unwrap_or_default();
-        assert!(said.contains("a page that another session has pinned"), "{version}: {said}");
-        assert!(said.contains(&format!("perhaps {first}")), "{version}, {first}: {said}");
+        let summary = found(&own, second).await.unwrap_or_default();
+        assert!(summary.contains("a page that another session has pinned"), "{version}: {summary}");
+        assert!(summary.contains(&format!("perhaps {first}")), "{version}, {first}: {summary}");
         admin.execute("SELECT pg_terminate_backend($1)", &[&first]).await.unwrap();
         asking.await.unwrap().unwrap();
         assert_eq!(found(&own, second).await, None, "{version}: it is over");
@@ -80,8 +80,8 @@ async fn a_safe_snapshot_is_waited_for_in_a_chain() {
             seen.graph.roots.iter().map(|root| (root.party, root.blocked, root.frees)).collect();
         assert_eq!(roots, [(Party::Backend(first), 1, 1)], "{version}");
         assert_eq!(found(&own, second).await, None, "{version}: it is reported once");
-        let said: Vec<_> = seen.findings.iter().filter(|it| it.is_about(Party::Backend(first))).collect();
-        assert!(said.iter().any(|it| it.summary.contains("blocks 1")), "{version}: {said:?}");
+        let findings: Vec<_> = seen.findings.iter().filter(|it| it.is_about(Party::Backend(first))).collect();
+        assert!(findings.iter().any(|it| it.summary.contains("blocks 1")), "{version}: {findings:?}");
         let reason = locktop::model::why::why(&seen, Party::Backend(second)).join(" ");
         assert!(reason.contains("safe snapshot") && reason.contains(&first.to_string()), "{reason}");
         admin.execute("SELECT pg_terminate_backend($1)", &[&first]).await.unwrap();
@@ -90,7 +90,7 @@ async fn a_safe_snapshot_is_waited_for_in_a_chain() {
     }
 }
 
-/// What the manual says of wait events is of events that there are.
+/// Each wait event in the manual exists.
 #[tokio::test]
 async fn the_events_of_the_manual_are_those_of_the_server() {
     let page = include_str!("../../docs/blockers.md");

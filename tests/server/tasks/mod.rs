@@ -1,4 +1,4 @@
-//! The task tables of real servers: which are found, what is seen of them, and what happens when they cannot be read.
+//! The task tables of real servers: which are found, what is shown of them, and what happens when they cannot be read.
 
 mod stage;
 #[path = "../../support/suite.rs"]
@@ -11,7 +11,7 @@ use stage::{OWN, Stage, own_tables};
 const RECIPE: &str = include_str!("recipe.sql");
 
 #[tokio::test]
-async fn the_printed_tables_are_shown_with_what_their_keys_prove() {
+async fn recipe_tables_are_shown_with_the_states_their_keys_prove() {
     let mut stage = Stage::new(RECIPE).await;
     let worker = stage.client().await;
     let insert = "INSERT INTO task_execution_log (task_id, worker_id, status, lock_id, started_at) VALUES
@@ -24,11 +24,15 @@ async fn the_printed_tables_are_shown_with_what_their_keys_prove() {
     assert!(!set.tables.own_keys);
     assert_eq!(&*set.tables.schedules, "public.scheduled_tasks");
     assert_eq!((&set.tasks.error, &set.executions.error), (&None, &None));
-    // The server has only just come up.
+    // The server has just started.
     assert_eq!(stage.states(), ["running", "settling", "due"]);
     let row = &view.tasks.rows[0];
     assert_eq!(row.holder, Some(support::pid(&worker).await));
-    assert_eq!(stage.name(1), Some("数据同步任务?".to_owned()), "a small number may be anybody's");
+    assert_eq!(
+        stage.name(1),
+        Some("数据同步任务?".to_owned()),
+        "a small number may belong to any application"
+    );
     stage.later(3600);
     assert_eq!(stage.states(), ["slow", "orphan", "overdue"], "an hour later");
     let orphan = stage.view().findings.iter().find(|finding| finding.check == "orphan_task").unwrap().clone();
@@ -44,7 +48,7 @@ async fn the_printed_tables_are_shown_with_what_their_keys_prove() {
     let evidence = "no session holds key 2 (the id of its task, and its lock_id)";
     assert_eq!(lost["state"], "orphan");
     assert!(lost["evidence"].as_str().unwrap().starts_with(evidence), "{}", lost["evidence"]);
-    // Somebody else holds the number now, and a left-over row says that it runs, too.
+    // Another session holds the number now, and a left-over row states that it runs, too.
     let left = "INSERT INTO task_execution_log (task_id, worker_id, status, lock_id, started_at)
                 VALUES (2, 'worker-8', 'running', 2, now() - interval '1 minute')";
     let other = stage.client().await;
@@ -154,15 +158,15 @@ async fn they_are_read_on_every_version() {
 }
 
 #[tokio::test]
-async fn the_config_names_tables_and_what_is_wrong_with_them_is_said() {
+async fn tables_named_in_the_config_are_read_and_wrong_ones_are_reported() {
     let own = format!("{}; ALTER TABLE jobs.scheduled_tasks RENAME TO \"Tasks\"", own_tables("jobs"));
     let mut stage = Stage::new(&own).await;
-    assert!(stage.look().await.snapshot.as_ref().unwrap().task_sets.is_empty(), "not found by itself");
+    assert!(stage.look().await.snapshot.as_ref().unwrap().task_sets.is_empty(), "not found automatically");
     stage.places(TableLocations::default().with("scheduled_tasks", "jobs.\"Tasks\"")).await;
     let view = stage.look().await;
     let set = &view.snapshot.as_ref().unwrap().task_sets[0];
     assert_eq!((&*set.tables.schedules, set.tables.own_keys), ("jobs.Tasks", true));
-    assert_eq!(set.tables.executions.as_deref(), Some("jobs.task_execution_log"), "beside it");
+    assert_eq!(set.tables.executions.as_deref(), Some("jobs.task_execution_log"), "in the same schema");
     for (schedules, executions, error) in [
         (
             Some("a.b.c.d"),
@@ -183,13 +187,13 @@ async fn the_config_names_tables_and_what_is_wrong_with_them_is_said() {
         stage.places(TableLocations(places.collect())).await;
         let view = stage.look().await;
         let set = &view.snapshot.as_ref().unwrap().task_sets[0];
-        let said = set.tasks.error.as_ref().or(set.executions.error.as_ref());
-        assert_eq!(said.map(|error| &**error), Some(error));
+        let reported = set.tasks.error.as_ref().or(set.executions.error.as_ref());
+        assert_eq!(reported.map(|error| &**error), Some(error));
     }
 }
 
 #[tokio::test]
-async fn without_task_tables_there_is_nothing_and_a_namesake_is_none() {
+async fn no_task_tables_are_found_in_an_empty_database_or_among_namesakes() {
     let strangers =
         "CREATE TABLE scheduled_tasks (id uuid, name text); CREATE VIEW task_execution_log AS SELECT 1 AS id";
     for ddl in ["", strangers] {
@@ -203,7 +207,7 @@ async fn without_task_tables_there_is_nothing_and_a_namesake_is_none() {
 }
 
 #[tokio::test]
-async fn tables_that_appear_are_found_and_tables_that_change_are_read_anew() {
+async fn a_dropped_column_is_reported_until_the_table_is_read_again() {
     let mut stage = Stage::new(RECIPE).await;
     stage.look().await;
     let other = stage.client().await;
@@ -214,14 +218,14 @@ async fn tables_that_appear_are_found_and_tables_that_change_are_read_anew() {
     assert_eq!(set.tasks.last_rows().len(), 3, "the rows before");
     assert_eq!(set.executions.error, None, "the other table is not concerned");
     stage
-        .look_until("the columns are looked up again", |view| {
+        .look_until("the columns are read again", |view| {
             view.snapshot.as_ref().unwrap().task_sets[0].tasks.error.is_none()
         })
         .await;
 }
 
 #[tokio::test]
-async fn a_locked_task_table_makes_its_own_section_old_and_says_who_holds_it() {
+async fn a_locked_task_table_makes_only_its_section_stale_and_names_the_holder() {
     let mut stage = Stage::new(&format!("{RECIPE}{}", own_tables("locktop"))).await;
     stage.look().await;
     let migration = stage.client().await;
@@ -252,7 +256,7 @@ async fn a_locked_task_table_makes_its_own_section_old_and_says_who_holds_it() {
 }
 
 #[tokio::test]
-async fn a_role_without_the_right_is_told_which() {
+async fn a_missing_privilege_is_reported_with_its_grant() {
     let mut stage = Stage::new(&format!(
         "{RECIPE}; CREATE ROLE tasks_reader LOGIN; GRANT SELECT ON scheduled_tasks TO tasks_reader"
     ))
@@ -325,7 +329,7 @@ async fn a_long_log_is_read_by_its_indexes_alone() {
         // The statistics of a session are written when it ends.
         stage.close();
         let mut read = (0, 0, 0);
-        support::wait_until("the statistics are there", async || {
+        support::wait_until("the statistics to be written", async || {
             other.batch_execute("SELECT pg_stat_clear_snapshot()").await.unwrap();
             let row = other.query_one(scans, &[]).await.unwrap();
             read = (row.get::<_, i64>(0), row.get::<_, i64>(1), row.get::<_, Option<i64>>(2).unwrap_or(0));
@@ -347,7 +351,7 @@ async fn a_log_without_indexes_is_not_read_whole() {
     assert_eq!(
         (set.executions.last_rows().len(), set.executions.is_cut),
         (1000, true),
-        "the newest, and it is said"
+        "the newest, and the cut is reported"
     );
     let other = stage.client().await;
     other

@@ -40,7 +40,7 @@ pub(crate) async fn act(info: &ConnInfo, command: ActionCommand) -> ActionReport
     }
 }
 
-/// Whether it says whose the thing is, and what to type.
+/// Whether the text names the owner and the option to type.
 pub(crate) fn names_the_owner(text: &str) -> bool {
     text.contains("mallory") && text.contains("--trust-owner")
 }
@@ -98,7 +98,7 @@ pub(crate) async fn targets(ground: &Ground, schema: &str, is_own: bool) -> Vec<
     all
 }
 
-/// Nothing is done to rows of a stranger's tables, and the refusal says whose they are.
+/// Nothing is done to rows of a stranger's tables, and the refusal names the owner.
 pub(crate) async fn refuses(ground: &Ground, role: &str, targets: Vec<(Verb, TargetKind)>) {
     for (verb, what) in targets {
         let report = act(&ground.info(role), command(verb, vec![what.clone()])).await;
@@ -127,7 +127,7 @@ async fn rows_of_a_strangers_tables_are_left_alone() {
     }
 }
 
-/// A trigger on somebody else's table takes no more than a privilege: its function is not the owner's. Or the function is the server's
+/// A trigger on another role's table takes no more than a privilege: its function is not the owner's. Or the function is the server's
 /// own, and the condition is not.
 pub(crate) fn triggers(schema: &str, table: &str, events: &str) -> [String; 2] {
     [
@@ -164,30 +164,30 @@ async fn a_trigger_that_is_not_the_owners_is_not_run() {
     }
 }
 
-/// One that comes and goes, between the look at the triggers and the writing.
+/// A trigger that exists only between the check of the triggers and the write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_trigger_that_comes_and_goes_is_not_run() {
+async fn a_trigger_created_and_dropped_in_a_race_is_not_run() {
     for version in one_version() {
         for kind in 0..2 {
             let ground = Ground::new(version).await;
             ground.tables("postgres").await;
-            // Nobody else has any right, so that nothing but the moment counts.
+            // No other privilege is granted, so that only the timing counts.
             let grants = "REVOKE CREATE ON SCHEMA public FROM mallory, PUBLIC; GRANT TRIGGER ON scheduled_tasks TO mallory";
             ground.run("postgres", grants).await;
             let done = AtomicBool::new(false);
             let make = &triggers("public", "scheduled_tasks", "UPDATE")[kind];
-            let (count, ()) = tokio::join!(coming_and_going(&ground, make, &done), acting(&ground, &done));
+            let (count, ()) = tokio::join!(create_and_drop(&ground, make, &done), acting(&ground, &done));
             ground.is_clean(&format!("a trigger made {count} times"));
         }
     }
 }
 
-async fn coming_and_going(ground: &Ground, make: &str, done: &AtomicBool) -> usize {
+async fn create_and_drop(ground: &Ground, make: &str, done: &AtomicBool) -> usize {
     let mallory = ground.client("mallory").await;
     mallory.batch_execute("SET lock_timeout = '20ms'").await.unwrap();
     let mut count = 0;
     while !done.load(Ordering::Relaxed) {
-        // Somebody writes at the moment: once more.
+        // Another session writes at the moment: try again.
         let _ = mallory.batch_execute(make).await;
         let drop = "DROP TRIGGER IF EXISTS a_row ON scheduled_tasks; DROP TRIGGER IF EXISTS a_condition ON scheduled_tasks";
         let _ = mallory.batch_execute(drop).await;

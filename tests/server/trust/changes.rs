@@ -1,4 +1,4 @@
-//! What changes between two polls of one session, after it was looked at: policies, kinds of columns, and the table itself.
+//! Changes between two polls of one session, after the table was checked: policies, kinds of columns, and the table itself.
 
 use locktop::pg::poll::Session;
 
@@ -6,7 +6,7 @@ use super::ground::{Ground, NAMES, watchers};
 use super::looks::{limits, look};
 use super::support::versions;
 
-/// What is done to a table, and what it would run then.
+/// A change to a table that makes a statement run code.
 struct Change {
     name: &'static str,
     sql: &'static str,
@@ -73,7 +73,7 @@ async fn everywhere(ground: &Ground, sql: &str) {
 }
 
 #[tokio::test]
-async fn what_changes_between_two_polls_is_not_run() {
+async fn code_added_between_two_polls_is_not_run() {
     for version in versions() {
         let ground = Ground::with_tables(version).await;
         for role in watchers(version) {

@@ -1,4 +1,4 @@
-//! What `check` says before and after a role without rights makes trouble: what was bad stays bad or is not known, and never becomes OK.
+//! The result of `check` before and after a role without privileges interferes: a bad check stays bad or becomes UNKNOWN, and never OK.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn are_bad(report: &CheckReport, names: &[&str]) {
     assert!(names.iter().all(|name| before.get(name).copied().is_some_and(is_bad)), "{names:?}: {before:?}");
 }
 
-/// What was bad is bad still, or not known.
+/// A check that was bad is still bad, or UNKNOWN.
 fn holds(report: &CheckReport, names: &[&str], what: &str) {
     let now = statuses(report);
     for name in names {
@@ -46,7 +46,7 @@ fn holds(report: &CheckReport, names: &[&str], what: &str) {
     assert_ne!(report.status(), Status::Ok, "{what}");
 }
 
-/// River with a job whose client is gone, of a superuser.
+/// River of a superuser, with a job whose client has disconnected.
 async fn with_river(version: u32) -> Ground {
     let ground = Ground::new(version).await;
     let job = "INSERT INTO river_job (state, attempt, attempted_at, kind, attempted_by, created_at, scheduled_at)
@@ -112,7 +112,7 @@ async fn a_lock_on_the_jobs() {
 
 /// N16: a job whose worker was killed, and whose advisory lock is free for that; a single snapshot is enough.
 #[tokio::test]
-async fn a_job_whose_lock_is_free() {
+async fn a_job_with_a_free_lock_is_not_ok() {
     for version in versions() {
         let ground = Ground::new(version).await;
         let job = "INSERT INTO good_job_processes (id, state, created_at, lock_type)

@@ -1,4 +1,4 @@
-//! Looking for tables, in catalogs that others have made large, and when a statement of it fails.
+//! The search for tables: in catalogs that other roles have made large, and when one of its statements fails.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ fn detecting() -> PollLimits {
     PollLimits { adapters, adapter_timeout: Duration::from_secs(5), ..limits(&[]) }
 }
 
-/// Polls until `done` says so; a refusal on a busy server is tried again.
+/// Polls until `done` returns true; a refusal on a busy server is tried again.
 async fn until(session: &mut Session, done: impl Fn(&Snapshot) -> bool) -> Snapshot {
     tokio::time::timeout(TIMEOUT, async {
         let mut snapshot = session.poll(None).await.unwrap();
@@ -33,7 +33,7 @@ async fn until(session: &mut Session, done: impl Fn(&Snapshot) -> bool) -> Snaps
         snapshot
     })
     .await
-    .expect("the awaited state never came")
+    .expect("the expected state was not reached")
 }
 
 fn is_known(snapshot: &Snapshot) -> bool {
@@ -59,7 +59,7 @@ pub(super) fn chains(count: usize, length: usize) -> String {
     sql
 }
 
-/// Functions with so many megabytes of text each, in which the search begins again at each letter.
+/// Functions with this many megabytes of text each, in which the search begins again at each letter.
 pub(super) fn functions(count: usize, megabytes: usize) -> String {
     let repeats = megabytes * 1_000_000 / 13;
     (0..count).fold(
@@ -88,7 +88,7 @@ async fn made_large(version: u32, megabytes: usize) -> Ground {
 }
 
 #[tokio::test]
-async fn tables_are_found_whatever_others_put_into_the_catalogs() {
+async fn tables_are_found_in_catalogs_made_large_by_other_roles() {
     for version in one_version() {
         let ground = made_large(version, if is_long() { 195 } else { 20 }).await;
         let faults = Faults::before(ground.server).await;

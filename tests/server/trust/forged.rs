@@ -12,7 +12,7 @@ use super::looks::{command, limits, look};
 use super::stage::{Session, command as confirmed, seen};
 use super::support::versions;
 
-/// What reports every call in it.
+/// Objects that record every call of them.
 const FORGED: &str = include_str!("forged.sql");
 
 /// A database with locktop's schema, which is this role's.
@@ -50,13 +50,13 @@ async fn forged(version: u32) -> Ground {
     ground
 }
 
-/// A session of an ordinary role, ended or cancelled through an executor: done, and nothing is written for it.
+/// Cancels or terminates a session of an ordinary role through an executor; returns the lines of the report.
 pub(crate) async fn signalled(ground: &Ground, role: &str, verb: Verb) -> Vec<String> {
-    let look = ground.client("postgres").await;
+    let observer = ground.client("postgres").await;
     let info = ground.info("app").with_application_name("stage");
     let session = Session::open(&info).await;
-    let running = session.begin("SELECT pg_sleep(60)", &look, "Timeout").await;
-    let target = seen(&look, running.pid).await;
+    let running = session.begin("SELECT pg_sleep(60)", &observer, "Timeout").await;
+    let target = seen(&observer, running.pid).await;
     let report = act(&ground.info(role), confirmed(verb, vec![TargetKind::Session(target)])).await;
     let result = report.results[0].clone();
     if result.outcome == Outcome::Done {
@@ -74,7 +74,7 @@ pub(crate) async fn signalled(ground: &Ground, role: &str, verb: Verb) -> Vec<St
 async fn to_end_a_session_writes_nothing_into_a_strangers_record() {
     for version in versions() {
         let ground = forged(version).await;
-        // A monitor may not signal anybody.
+        // The monitor is not permitted to signal sessions.
         for role in watchers(version).into_iter().filter(|role| *role != "monitor") {
             for verb in [Verb::Cancel, Verb::Terminate] {
                 let lines = signalled(&ground, role, verb).await;
@@ -102,7 +102,7 @@ async fn no_command_runs_anything_of_a_forged_schema() {
 }
 
 #[tokio::test]
-async fn nobody_looks_into_a_forged_schema_or_acts_on_it() {
+async fn a_forged_schema_is_neither_read_nor_changed() {
     for version in versions() {
         let ground = forged(version).await;
         for role in watchers(version) {

@@ -1,4 +1,4 @@
-//! The search path (f) is the database's, or the role's: whoever may set it decides what a name without its schema means.
+//! The search path (f) of the database or the role: the role that sets it decides what a name without its schema means.
 
 use locktop::feed::learn::{self, Learner, NameQuery};
 use locktop::model::lock_name::LockNames;
@@ -30,7 +30,7 @@ async fn ground(version: u32) -> Ground {
 }
 
 #[tokio::test]
-async fn the_path_of_the_database_is_nobodys_order() {
+async fn the_search_path_of_the_database_is_ignored() {
     for version in versions() {
         let ground = ground(version).await;
         for role in watchers(version) {
@@ -56,9 +56,9 @@ async fn no_command_obeys_the_path_of_the_database() {
     }
 }
 
-/// An administrator has set it, as a habit of theirs.
+/// An administrator has set it for the role.
 #[tokio::test]
-async fn the_path_of_the_role_is_nobodys_order() {
+async fn the_search_path_of_the_role_is_ignored() {
     for version in one_version() {
         let ground = ground(version).await;
         ground.run("postgres", &format!("ALTER DATABASE {} RESET search_path", ground.name())).await;
@@ -74,7 +74,7 @@ async fn the_path_of_the_role_is_nobodys_order() {
     }
 }
 
-/// The database of mallory's makes everybody mallory: what is mallory's would be one's own then, and its code knows the way back.
+/// Mallory's database makes every session run as mallory: mallory's objects would be the session's own then, and their code can switch back.
 #[tokio::test]
 async fn the_role_that_the_database_sets_is_not_the_one_that_is_trusted() {
     for version in one_version() {
@@ -86,7 +86,7 @@ async fn the_role_that_the_database_sets_is_not_the_one_that_is_trusted() {
                 .await;
             let set = format!("ALTER DATABASE {name} SET {setting} = mallory");
             if ground.client("mallory").await.batch_execute(&set).await.is_err() {
-                // Where the server refuses it, so much the better.
+                // The server refuses the setting.
                 continue;
             }
             for role in WATCHERS {
@@ -99,7 +99,7 @@ async fn the_role_that_the_database_sets_is_not_the_one_that_is_trusted() {
     }
 }
 
-/// What the config asks means the server's own functions and operators, too.
+/// A query of the config calls only the server's own functions and operators.
 #[tokio::test]
 async fn a_query_of_the_config_calls_nothing_that_only_has_a_name_in_common() {
     for version in one_version() {
@@ -119,13 +119,13 @@ async fn a_query_of_the_config_calls_nothing_that_only_has_a_name_in_common() {
     }
 }
 
-/// A pool may keep what is asked for at the start to itself.
+/// A pooler may drop the options of the startup packet.
 #[tokio::test]
-async fn the_path_is_pinned_behind_a_pool_that_ignores_what_is_asked_for() {
+async fn the_search_path_is_pinned_behind_a_pooler_that_drops_startup_options() {
     for version in one_version() {
         let ground = ground(version).await;
         let info = ground.info("postgres");
-        // One that hands out transactions answers no poll.
+        // A pooler in transaction mode answers no poll.
         let pooler = Pooler::start_with(
             ground.server,
             "session",
@@ -133,6 +133,6 @@ async fn the_path_is_pinned_behind_a_pool_that_ignores_what_is_asked_for() {
         );
         let info = locktop::pg::conninfo::ConnInfo::parse(&pooler.target(&info)).unwrap();
         look(&info, &limits(&[])).await;
-        ground.is_clean("behind a pool");
+        ground.is_clean("behind a pooler");
     }
 }

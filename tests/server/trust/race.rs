@@ -1,4 +1,4 @@
-//! The swap (c): between the look at a table and the reading of it something else takes its place, by name.
+//! The swap (c): between the check of a table and the read of it another object takes its name.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -75,7 +75,7 @@ async fn by_schema(ground: &Ground) -> Swap {
     Swap { there, back }
 }
 
-/// A policy that comes and goes, which makes of a copy of the table a query of it.
+/// Row security that is enabled and disabled, which turns a copy of the table into a query of it.
 async fn by_policy(ground: &Ground) -> Swap {
     let (mut there, mut back) = (String::new(), String::new());
     for name in NAMES {
@@ -86,23 +86,23 @@ async fn by_policy(ground: &Ground) -> Swap {
     Swap { there, back }
 }
 
-/// Swaps until that was done often enough, and looked at often enough meanwhile.
+/// Swaps until there were enough swaps, and enough polls meanwhile.
 async fn keep_swapping(
     client: &Client,
     swap: &Swap,
-    looked: &AtomicUsize,
+    polls: &AtomicUsize,
     (turn, done): (&Notify, &AtomicBool),
 ) -> usize {
     client.batch_execute("SET lock_timeout = '50ms'").await.unwrap();
     let mut count = 0;
-    while count < swaps() || looked.load(Ordering::Relaxed) < swaps() / 5 {
-        if count > 50 * (looked.load(Ordering::Relaxed) + 1) {
-            // Its catalogs would be full of what was, and nobody would be any the wiser.
+    while count < swaps() || polls.load(Ordering::Relaxed) < swaps() / 5 {
+        if count > 50 * (polls.load(Ordering::Relaxed) + 1) {
+            // More swaps would only bloat the catalogs.
             turn.notified().await;
             continue;
         }
         let sql = if count % 2 == 0 { &swap.there } else { &swap.back };
-        // Somebody reads it at the moment: once more.
+        // Another session reads it at the moment: try again.
         if client.batch_execute(&format!("BEGIN; {sql} COMMIT")).await.is_ok() {
             count += 1;
         } else {
@@ -113,12 +113,12 @@ async fn keep_swapping(
     count
 }
 
-/// Sessions that begin, and one that goes on.
-async fn keep_looking(infos: &[ConnInfo], looked: &AtomicUsize, (turn, done): (&Notify, &AtomicBool)) {
+/// New sessions, and one that keeps polling.
+async fn keep_polling(infos: &[ConnInfo], polls: &AtomicUsize, (turn, done): (&Notify, &AtomicBool)) {
     let mut session = Session::open(&infos[0], limits(&[])).await.unwrap();
     let mut last = None;
     while !done.load(Ordering::Relaxed) {
-        let info = &infos[looked.fetch_add(1, Ordering::Relaxed) % infos.len()];
+        let info = &infos[polls.fetch_add(1, Ordering::Relaxed) % infos.len()];
         look(info, &limits(&[])).await;
         last = Some(session.poll(last.as_ref()).await.unwrap());
         turn.notify_one();
@@ -127,12 +127,12 @@ async fn keep_looking(infos: &[ConnInfo], looked: &AtomicUsize, (turn, done): (&
 
 async fn race(ground: &Ground, swap: &Swap, roles: &[&str]) {
     let infos: Vec<ConnInfo> = roles.iter().map(|role| ground.info(role)).collect();
-    let (looked, turn, done) = (AtomicUsize::new(0), Notify::new(), AtomicBool::new(false));
+    let (polls, turn, done) = (AtomicUsize::new(0), Notify::new(), AtomicBool::new(false));
     let mallory = ground.client("mallory").await;
-    let swapping = keep_swapping(&mallory, swap, &looked, (&turn, &done));
-    let (count, ()) = tokio::join!(swapping, keep_looking(&infos, &looked, (&turn, &done)));
-    let looked = looked.load(Ordering::Relaxed);
-    ground.is_clean(&format!("{count} swaps during {looked} looks"));
+    let swapping = keep_swapping(&mallory, swap, &polls, (&turn, &done));
+    let (count, ()) = tokio::join!(swapping, keep_polling(&infos, &polls, (&turn, &done)));
+    let polls = polls.load(Ordering::Relaxed);
+    ground.is_clean(&format!("{count} swaps during {polls} polls"));
 }
 
 fn roles(version: u32) -> Vec<&'static str> {
@@ -149,7 +149,7 @@ async fn a_view_in_the_place_of_a_table_is_not_read() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_policy_that_comes_and_goes_is_not_asked() {
+async fn a_policy_enabled_and_disabled_in_a_race_is_not_evaluated() {
     for version in one_version() {
         let ground = Ground::with_tables(version).await;
         let swap = by_policy(&ground).await;

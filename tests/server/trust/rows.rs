@@ -1,4 +1,4 @@
-//! Tables of a harmless role that nobody has named: the small ones are shown as if it were trusted, the large ones say what to type.
+//! Tables of a harmless role that is not named as trusted: small ones are shown as if it were, large ones with the option to type.
 
 use std::io::{Read, Seek};
 
@@ -9,8 +9,8 @@ use super::ground::{Ground, one_version};
 use super::looks::snapshot;
 use super::support::{versions, wait_until};
 
-/// Everything that comes from users' tables, without what is counted from the moment of the look.
-fn told(json: &Value) -> Vec<(&'static str, Value)> {
+/// All values from users' tables, without those that depend on the time of the snapshot.
+fn content(json: &Value) -> Vec<(&'static str, Value)> {
     let keys = ["tasks", "executions", "leases", "queue", "sections"];
     keys.into_iter()
         .map(|key| {
@@ -24,7 +24,7 @@ fn told(json: &Value) -> Vec<(&'static str, Value)> {
 fn without_ages(value: &mut Value) {
     match value {
         Value::Object(object) => {
-            // What settles is an orphan a moment later; how often a task failed is counted over the rows that were read.
+            // A settling execution is an orphan a moment later; how often a task failed is counted over the rows that were read.
             if object.contains_key("evidence")
                 && (object["state"] == "settling" || object["maybe"] == "orphan")
             {
@@ -40,40 +40,40 @@ fn without_ages(value: &mut Value) {
     }
 }
 
-/// A snapshot that trusts nobody and one that trusts the tables' owner. On a busy server a statement takes longer than it may now and
-/// then, and its rows are missing: such a snapshot is taken again.
+/// A snapshot that trusts no owner and one that trusts the tables' owner. On a busy server a statement sometimes times out, and its
+/// rows are missing: such a snapshot is taken again.
 async fn answered(ground: &Ground) -> [Value; 2] {
-    let mut looks = [Value::Null, Value::Null];
+    let mut both = [Value::Null, Value::Null];
     wait_until("two snapshots of which every statement is answered in time", async || {
-        for (look, more) in looks.iter_mut().zip([&[][..], &["--trust-owner", "app"]]) {
-            if !is_in_time(look) {
-                *look = snapshot(ground, "monitor", more).await;
+        for (json, more) in both.iter_mut().zip([&[][..], &["--trust-owner", "app"]]) {
+            if !is_in_time(json) {
+                *json = snapshot(ground, "monitor", more).await;
             }
         }
-        let [plain, trusted] = looks.each_ref().map(errors);
-        let are_in_time = looks.iter().all(is_in_time);
+        let [plain, trusted] = both.each_ref().map(errors);
+        let are_in_time = both.iter().all(is_in_time);
         if are_in_time && plain != trusted {
-            looks = [Value::Null, Value::Null];
+            both = [Value::Null, Value::Null];
         }
         are_in_time && plain == trusted
     })
     .await;
-    looks
+    both
 }
 
-fn is_in_time(look: &Value) -> bool {
-    look.is_object() && !look["sections"].to_string().contains("statement timeout")
+fn is_in_time(json: &Value) -> bool {
+    json.is_object() && !json["sections"].to_string().contains("statement timeout")
 }
 
-fn errors(look: &Value) -> Vec<(String, Value)> {
-    let sections = look["sections"].as_object().into_iter().flatten();
+fn errors(json: &Value) -> Vec<(String, Value)> {
+    let sections = json["sections"].as_object().into_iter().flatten();
     sections.map(|(name, section)| (name.clone(), section["error"].clone())).collect()
 }
 
 /// The same, but for the rows of `more`, of which a copy may show more, and for the numbers of `exact`, which it knows better.
 async fn same(ground: &Ground, more: &[&str], exact: &[&str]) -> Value {
     let [plain, trusted] = answered(ground).await;
-    for ((name, plain), (_, trusted)) in told(&plain).into_iter().zip(told(&trusted)) {
+    for ((name, plain), (_, trusted)) in content(&plain).into_iter().zip(content(&trusted)) {
         if exact.contains(&name) {
             continue;
         }
@@ -98,7 +98,7 @@ async fn same(ground: &Ground, more: &[&str], exact: &[&str]) -> Value {
     plain
 }
 
-/// Each row as text: in which order they come counts only where a screen sorts them.
+/// Each row as text: their order counts only on a sorted screen.
 fn lines(value: &Value) -> Vec<String> {
     match value {
         Value::Array(rows) => rows.iter().map(ToString::to_string).collect(),
@@ -223,7 +223,7 @@ async fn a_table_that_swells_when_it_is_read_does_no_harm() {
             let size: i64 = ground.ask(&format!("pg_relation_size('{table}')")).await.parse().unwrap();
             assert!(size < 8 << 20, "{table}: {size} bytes");
         }
-        // A busy server may not answer everything at the first look.
+        // A busy server may not answer everything in the first snapshot.
         let mut found = None;
         for _ in 0..5 {
             found = swollen(&ground).await;
@@ -231,11 +231,11 @@ async fn a_table_that_swells_when_it_is_read_does_no_harm() {
                 break;
             }
         }
-        assert_eq!(found, Some(3), "the others are there");
+        assert_eq!(found, Some(3), "the other rows are shown");
     }
 }
 
-/// Executions that one look finds, with as much memory as a look at any server needs, and a little more.
+/// The number of executions in a snapshot, taken with little more memory than a snapshot of any server needs.
 async fn swollen(ground: &Ground) -> Option<usize> {
     let start = locktop::clock::monotonic();
     let target = ground.target("boss");
@@ -255,9 +255,9 @@ async fn swollen(ground: &Ground) -> Option<usize> {
     json["executions"].as_array().map(Vec::len)
 }
 
-/// Eight megabytes of a stranger's are enough.
+/// A stranger's table is read up to eight megabytes.
 #[tokio::test]
-async fn a_large_table_is_not_read_and_says_whose_it_is() {
+async fn a_large_table_is_not_read_and_its_owner_is_named() {
     for version in one_version() {
         let ground = Ground::new(version).await;
         ground.tables("app").await;
@@ -274,16 +274,17 @@ async fn a_large_table_is_not_read_and_says_whose_it_is() {
             .filter_map(|finding| finding["summary"].as_str())
             .collect();
         for table in ["task_execution_log", "task_queue"] {
-            let says = |text: &str| text.contains(table) && text.contains("app") && text.contains("trust");
-            let in_sections = says(&json["sections"].to_string());
+            let names_owner =
+                |text: &str| text.contains(table) && text.contains("app") && text.contains("trust");
+            let in_sections = names_owner(&json["sections"].to_string());
             assert!(
-                in_sections || findings.iter().any(|text| says(text)),
+                in_sections || findings.iter().any(|text| names_owner(text)),
                 "{table}: {} {findings:?}",
                 json["sections"]
             );
         }
         assert_eq!(json["executions"].as_array().map(Vec::len), Some(0), "none that may be old");
-        // The others are as before.
+        // The other tables are as before.
         assert_eq!(json["tasks"].as_array().map(Vec::len), Some(3));
         assert_eq!(json["leases"].as_array().map(Vec::len), Some(2));
         let json = snapshot(&ground, "monitor", &["--trust-owner", "app"]).await;
@@ -292,9 +293,9 @@ async fn a_large_table_is_not_read_and_says_whose_it_is() {
     }
 }
 
-/// What the server stores beside a small table counts as well: neither it nor the program has it in memory at any poll.
+/// The TOAST values of a small table count as well: neither the server nor the program has them in memory at any poll.
 #[tokio::test]
-async fn values_that_are_stored_beside_a_small_table_count() {
+async fn toast_values_count_towards_the_size_of_a_small_table() {
     for version in one_version() {
         let ground = Ground::new(version).await;
         ground.tables("app").await;
@@ -321,8 +322,8 @@ async fn values_that_are_stored_beside_a_small_table_count() {
         out.read_to_string(&mut text).unwrap();
         let last: Value = serde_json::from_str(text.lines().last().unwrap_or_default())
             .unwrap_or_else(|error| panic!("{error}: {text} {}", left.err));
-        let said = last["sections"].to_string() + &last["findings"].to_string();
-        assert!(said.contains("distlock") && said.contains(" MB"), "{said}");
-        assert_eq!(last["tasks"].as_array().map(Vec::len), Some(3), "the others are read");
+        let reported = last["sections"].to_string() + &last["findings"].to_string();
+        assert!(reported.contains("distlock") && reported.contains(" MB"), "{reported}");
+        assert_eq!(last["tasks"].as_array().map(Vec::len), Some(3), "the other tables are read");
     }
 }

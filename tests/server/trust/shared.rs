@@ -1,4 +1,4 @@
-//! A schema of ours that a trusted role owns, and in which mallory may do something: create objects, or put a trigger on a table.
+//! A schema of locktop's that a trusted role owns, and in which mallory is permitted to create objects, or a trigger on a table.
 
 use std::process::Stdio;
 
@@ -26,7 +26,7 @@ const WORK: &str = "
 /// All that is done in such a schema.
 async fn everything(ground: &Ground, role: &str) {
     look(&ground.info(role), &limits(&[])).await;
-    ground.is_clean(&format!("{role}, a look"));
+    ground.is_clean(&format!("{role}, a snapshot"));
     if role != "monitor" {
         for verb in [Verb::Cancel, Verb::Terminate] {
             signalled(ground, role, verb).await;
@@ -41,7 +41,7 @@ async fn everything(ground: &Ground, role: &str) {
 }
 
 #[tokio::test]
-async fn what_a_stranger_added_to_our_schema_is_not_called() {
+async fn a_strangers_objects_in_locktops_schema_are_not_called() {
     for version in one_version() {
         for role in ["boss", "ops", "monitor"] {
             if role == "monitor" && !is_long() {
@@ -76,9 +76,9 @@ async fn a_strangers_trigger_on_our_tables_is_not_run() {
     }
 }
 
-/// A worker works for days: what was not there when it began may come.
+/// A worker runs for days: a trigger may be created after it started.
 #[tokio::test]
-async fn a_trigger_that_comes_after_the_worker_is_not_run() {
+async fn a_trigger_created_after_the_worker_started_is_not_run() {
     for version in one_version() {
         let ground = installed(version, "postgres").await;
         ground.run("postgres", "GRANT ALL ON ALL TABLES IN SCHEMA locktop TO mallory").await;
@@ -86,14 +86,14 @@ async fn a_trigger_that_comes_after_the_worker_is_not_run() {
         let mut command = locktop(&["-w", "worker", "--id", "x", "--exit-with-stdin", &target]);
         command.stdin(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let look = ground.client("postgres").await;
+        let observer = ground.client("postgres").await;
         let sql = format!(
             "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = '{}' AND usename = 'boss' AND state = 'idle'
                 AND query_start < clock_timestamp() - interval '300 ms')",
             ground.name()
         );
         wait_until("the worker to wait for work, or to end", async || {
-            child.try_wait().unwrap().is_some() || look.query_one(&sql, &[]).await.unwrap().get(0)
+            child.try_wait().unwrap().is_some() || observer.query_one(&sql, &[]).await.unwrap().get(0)
         })
         .await;
         for table in ["scheduled_tasks", "task_execution_log", "task_queue", "locktop_audit"] {
@@ -102,7 +102,7 @@ async fn a_trigger_that_comes_after_the_worker_is_not_run() {
         ground.run("postgres", WORK).await;
         wait_until("the work to be done, or refused", async || {
             let done = "SELECT EXISTS (SELECT FROM locktop.task_execution_log WHERE status IN ('completed', 'failed'))";
-            child.try_wait().unwrap().is_some() || look.query_one(done, &[]).await.unwrap().get(0)
+            child.try_wait().unwrap().is_some() || observer.query_one(done, &[]).await.unwrap().get(0)
         })
         .await;
         drop(child.stdin.take());

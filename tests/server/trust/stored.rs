@@ -30,7 +30,7 @@ async fn nothing_that_is_stored_with_a_table_is_evaluated() {
         for role in watchers(version) {
             let view = look(&ground.info(role), &limits(&[])).await;
             ground.is_clean(role);
-            // It was not for want of looking.
+            // The tables were read all the same.
             assert_eq!(rows(&view), ALL, "{role}");
             if is_whole(version) {
                 feed(&ground.info(role), &limits(&[]), false).await;
@@ -46,7 +46,7 @@ async fn nothing_that_is_stored_with_a_table_is_evaluated() {
 
 /// A test that cannot fail is none: with the owner trusted, the tables are read by statements.
 #[tokio::test]
-async fn what_is_stored_with_tables_of_a_trusted_role_is_evaluated() {
+async fn code_stored_with_tables_of_a_trusted_role_is_evaluated() {
     for version in versions() {
         let ground = trapped(version).await;
         let expected: Vec<String> = NAMES
@@ -56,7 +56,7 @@ async fn what_is_stored_with_tables_of_a_trusted_role_is_evaluated() {
                 ["index predicate", "index expression", "statistics"].map(|what| format!("{name} {what}"))
             })
             .collect();
-        // Names are learned for two seconds at most, and a busy machine may need more than one look.
+        // Names are learned for two seconds at most, and a busy machine may need more than one snapshot.
         wait_until("every trap to be sprung", async || {
             let view = look(&ground.info("monitor"), &limits(&["mallory"])).await;
             assert_eq!(rows(&view), ALL);
@@ -74,7 +74,7 @@ async fn what_is_stored_with_tables_of_a_trusted_role_is_evaluated() {
 
 /// Names of roles are compared as they are.
 #[tokio::test]
-async fn to_trust_somebody_of_a_similar_name_is_to_trust_somebody_else() {
+async fn trusting_a_role_of_a_similar_name_does_not_trust_the_owner() {
     for version in one_version() {
         let ground = trapped(version).await;
         for other in
