@@ -1,7 +1,7 @@
 //! Workers that are processes, a third of which are killed in the middle of their work.
 //!
-//! What ran when is told by the work itself, on a connection of its own: a procedure that commits a row in `witness` before, during and
-//! after it, and holds a lock of the test's meanwhile, which no second run of the item could get. Ends are counted by a trigger, in the
+//! The work itself records what ran when, on a connection of its own: a procedure that commits a row in `witness` before, during and
+//! after it, and holds a lock of the test meanwhile, which no second run of the item can acquire. Ends are counted by a trigger, in the
 //! transaction of each end. `LOCKTOP_LONG=1`: 20 workers and 10,000 items.
 
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use super::db::{Session, installed};
 use super::process::{Process, target};
 use super::support::{is_long, server, versions};
 
-/// Items that end the session of whoever works on them, and items that always fail.
+/// Items that terminate the session of their worker, and items that always fail.
 const POISON: usize = 2;
 const BROKEN: usize = 2;
 
@@ -65,7 +65,7 @@ async fn kill(session: &Session, name: &str, worker: Process) {
     let begun = clock::monotonic();
     loop {
         worker.signal(Signal::STOP);
-        // What it had sent by then may be done a moment later.
+        // A statement that it sent before may complete a moment later.
         let seen = session.ask(&has).await;
         tokio::time::sleep(Duration::from_millis(20)).await;
         if seen != "0" && session.ask(&has).await == seen {
@@ -130,10 +130,10 @@ async fn check(session: &Session, items: usize, killed: &[String]) {
         FROM task_queue WHERE status = 'failed'";
     let expected = "3 lost,3 lost,3it never works (SQLSTATE P0001),3it never works (SQLSTATE P0001)";
     assert_eq!(session.ask(aside).await, expected);
-    // Whatever counts as done was done, from the beginning to the end, by a run that was told to the end.
+    // Each completed item has a run that reached the end.
     let done = "SELECT count(DISTINCT item) FROM public.witness w JOIN task_queue q ON q.id = w.item AND q.status = 'completed' WHERE phase = 3";
     assert_eq!(numbers(session, done).await, [good]);
-    // Runs of one item, as they told themselves: one after the other.
+    // The runs of one item, as they recorded it: one after the other.
     assert_eq!(session.ask("SELECT count(*) FROM public.overlaps").await, "0", "an item was run by two");
     let crossed = "SELECT count(*) FROM (
         SELECT min(at) OVER w AS since, max(until) OVER before AS last FROM (
@@ -141,7 +141,7 @@ async fn check(session: &Session, items: usize, killed: &[String]) {
         WINDOW w AS (PARTITION BY item, run), before AS (PARTITION BY item ORDER BY at ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) x
         WHERE last > since";
     assert_eq!(session.ask(crossed).await, "0", "the runs of an item overlap");
-    // Each attempt without an end is on record, once: those of the poison, and what the killed had.
+    // Each attempt without an end is on record, once: those of the poison, and the items of the killed workers.
     let lost = "SELECT (SELECT sum(attempt) FROM task_queue) - (SELECT count(*) FROM public.ends e JOIN task_queue q ON q.id = e.item
             WHERE e.status = 'completed' OR q.error_message LIKE 'it never%'),
         (SELECT count(*) FROM locktop_audit WHERE action IN ('requeued', 'gave_up')),
@@ -158,7 +158,7 @@ async fn check(session: &Session, items: usize, killed: &[String]) {
     assert_eq!(session.ask(keys).await, "0");
 }
 
-/// Items a second, with the wait for what was lost.
+/// Items a second, with the wait for lost items.
 async fn crowd(version: u32, workers: usize, items: usize, seconds: f64) -> f64 {
     let session = stage(version, items, seconds).await;
     let place = target(version, &session.info).await;
@@ -166,7 +166,7 @@ async fn crowd(version: u32, workers: usize, items: usize, seconds: f64) -> f64 
     let begun = clock::monotonic();
     let mut running: Vec<_> =
         (0..workers).map(|index| Process::start(&name(index), &["--exit-with-stdin"], &place)).collect();
-    // The last third, one after the other, while the others go on.
+    // The last third, one after the other, while the others continue.
     let mut killed = Vec::new();
     for index in (workers - workers / 3..workers).rev() {
         kill(&session, &name(index), running.pop().unwrap()).await;
@@ -188,8 +188,8 @@ async fn crowd(version: u32, workers: usize, items: usize, seconds: f64) -> f64 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[allow(clippy::print_stderr, reason = "a figure, for who asks for the whole size")]
-async fn every_item_is_done_once_or_set_aside_whoever_is_killed() {
+#[allow(clippy::print_stderr, reason = "a figure for the long run")]
+async fn every_item_is_done_once_or_set_aside_when_workers_are_killed() {
     if is_long() {
         for version in versions() {
             let rate = crowd(version, 20, 10_000, 0.02).await;

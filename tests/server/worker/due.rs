@@ -1,4 +1,4 @@
-//! When a worker looks: as soon as it is told or as the time has come, and not before.
+//! When a worker polls for tasks: when it is notified or when a task is due, and not before.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const QUERY_OF_WORKERS: &str = "SELECT count(*), max(state_change) FROM pg_stat_
      WHERE datname = current_database() AND application_name LIKE 'locktop worker %' AND state = 'idle'";
 
 #[tokio::test]
-async fn a_task_that_is_added_is_begun_long_before_the_worker_would_look_by_itself() {
+async fn a_new_task_starts_before_the_workers_next_regular_poll() {
     for version in versions() {
         let info = installed(version).await;
         let session = Session::open(&info).await;
@@ -60,7 +60,7 @@ async fn a_planned_task_is_begun_when_it_is_due_and_not_before() {
 }
 
 #[tokio::test]
-async fn an_idle_worker_says_nothing() {
+async fn an_idle_worker_sends_no_statement() {
     let info = installed(server().await.version()).await;
     let session = Session::open(&info).await;
     let workers: Vec<_> = (0..5)
@@ -70,7 +70,7 @@ async fn an_idle_worker_says_nothing() {
         worker.events.wait_for("connected").await;
     }
     let mut before = String::new();
-    // The first looks of all are over when nothing has changed for a while; their heartbeats would come five times a second.
+    // The first polls of all are over when nothing has changed for a while; heartbeats would be sent five times a second.
     wait_until("silence", async || {
         let now = session.ask(QUERY_OF_WORKERS).await;
         tokio::time::sleep(Duration::from_secs(2)).await;
@@ -92,8 +92,8 @@ async fn no_crowd_of_news_hides_that_a_task_is_due() {
         let worker: WorkerId = "w".parse().unwrap();
         let mut worker =
             WorkSession::open(&info, &SchemaName::default(), &worker, &Source::ALL).await.unwrap();
-        for said in ["'locktop_quiet', n || ' tasks * locktop'", "'locktop_tasks', 'other' || n"] {
-            let crowd = format!("SELECT pg_notify({said}) FROM generate_series(1, 1000) n");
+        for arguments in ["'locktop_quiet', n || ' tasks * locktop'", "'locktop_tasks', 'other' || n"] {
+            let crowd = format!("SELECT pg_notify({arguments}) FROM generate_series(1, 1000) n");
             session.run(&format!("BEGIN; {crowd}; NOTIFY locktop_tasks, 'locktop'; COMMIT")).await;
             wait_until("the news", async || {
                 assert_eq!(worker.next_due(TASKS).await, Ok(None));
@@ -105,7 +105,7 @@ async fn no_crowd_of_news_hides_that_a_task_is_due() {
 }
 
 #[tokio::test]
-async fn a_session_tells_others_that_nothing_is_left() {
+async fn a_session_notifies_others_when_no_task_is_due() {
     for version in versions() {
         let info = installed(version).await;
         let session = Session::open(&info).await;
@@ -122,11 +122,15 @@ async fn a_session_tells_others_that_nothing_is_left() {
         task(&session, "now", "x", "NULL").await;
         assert_eq!(two.news().await, News::Due(TASKS));
         assert_eq!(one.next_due_notifying(TASKS, Some(pause)).await, Ok(Some(Duration::ZERO)));
-        // What is due and not to be had is left alone for so long.
+        // A due task that cannot be claimed is left alone for the pause.
         assert_eq!(two.news().await, News::Quiet(TASKS, Some(pause)));
-        assert_eq!(one.next_due_notifying(TASKS, None).await, Ok(Some(Duration::ZERO)), "and says nothing");
-        // What is nobody's news: another schema's, and what anybody may notify.
-        for said in [
+        assert_eq!(
+            one.next_due_notifying(TASKS, None).await,
+            Ok(Some(Duration::ZERO)),
+            "and notifies no other session"
+        );
+        // Ignored: notifications of another schema, and invalid ones that any role may send.
+        for payload in [
             "1 tasks * other",
             "-",
             "- tasks",
@@ -138,7 +142,7 @@ async fn a_session_tells_others_that_nothing_is_left() {
             "NaN tasks * locktop",
             "",
         ] {
-            session.run(&format!("NOTIFY locktop_quiet, '{said}'")).await;
+            session.run(&format!("NOTIFY locktop_quiet, '{payload}'")).await;
         }
         session.run("NOTIFY locktop_tasks, 'other'; NOTIFY locktop_tasks, 'locktop'").await;
         assert_eq!(two.news().await, News::Due(TASKS));
@@ -146,18 +150,18 @@ async fn a_session_tells_others_that_nothing_is_left() {
         two.notify_due(TASKS).await.unwrap();
         assert_eq!(two.news().await, News::Due(TASKS));
         two.next_due_notifying(TASKS, Some(pause)).await.unwrap();
-        assert_eq!(two.news().await, News::Notified(TASKS), "it hears itself, in order");
+        assert_eq!(two.news().await, News::Notified(TASKS), "it receives its own, in order");
     }
 }
 
 #[tokio::test]
-async fn what_a_session_takes_is_its_own_until_it_gives_it_back() {
+async fn a_claimed_task_belongs_to_its_session_until_it_is_released() {
     for version in versions() {
         let info = installed(version).await;
         let session = Session::open(&info).await;
         let schema = SchemaName::default();
         let id: WorkerId = "same".parse().unwrap();
-        // Two of one name: each has its own.
+        // Two sessions of one name: each has its own tasks.
         let one = WorkSession::open(&info, &schema, &id, &Source::ALL).await.unwrap();
         let two = WorkSession::open(&info, &schema, &id, &Source::ALL).await.unwrap();
         task(&session, "t", "x", "'{\"a\": 1}'").await;
@@ -182,7 +186,7 @@ async fn what_a_session_takes_is_its_own_until_it_gives_it_back() {
         assert_eq!(again[0].attempt, 1);
         assert_eq!(two.finish(&again[0], Finish::Failed("a\0b".to_owned())).await, Ok(true));
         assert!(log(&session).await.ends_with("same|failed|ab"));
-        // Somebody planned it anew while it ran: giving it back does not change that.
+        // It was rescheduled while it ran: releasing it does not change that.
         session.run("UPDATE scheduled_tasks SET next_run_at = now()").await;
         let third = one.fetch(TASKS, 1).await.unwrap();
         session.run("UPDATE scheduled_tasks SET next_run_at = '2100-01-01 00:00+00'").await;

@@ -1,4 +1,4 @@
-//! What a worker says on standard error, and what it tells systemd.
+//! What a worker writes to standard error, and what it sends to systemd.
 
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
@@ -35,7 +35,7 @@ async fn each_start_and_end_is_an_object_for_programs() {
     assert_eq!((left.status, left.out.as_str()), (Some(0), ""), "{}", left.err);
     assert!(!left.err.contains(|c: char| c.is_control() && c != '\n'), "{:?}", left.err);
     let lines: Vec<Value> = left.err.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let told: Vec<String> = lines
+    let events: Vec<String> = lines
         .iter()
         .map(|line| {
             let text = |key: &str| line[key].as_str().unwrap_or("-").to_owned();
@@ -54,14 +54,14 @@ async fn each_start_and_end_is_an_object_for_programs() {
         "info shutting_down null",
         "info ended null",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(events, expected);
     assert!(lines[2]["seconds"].as_f64().unwrap() < 30.0 && lines[2]["execution_id"] == 1);
     assert_eq!((&lines[4]["again"], &lines[6]["again"]), (&true.into(), &false.into()));
     assert_eq!(lines[4]["error"], "division by zero (SQLSTATE 22012)");
 }
 
 #[tokio::test]
-async fn quiet_it_says_only_what_went_wrong() {
+async fn with_quiet_only_warnings_and_errors_are_logged() {
     let (session, place) = stage().await;
     let worker = Process::start("w", &["--quiet"], &place);
     ended(&session, 3).await;
@@ -73,7 +73,7 @@ async fn quiet_it_says_only_what_went_wrong() {
 }
 
 #[tokio::test]
-async fn systemd_is_told_when_it_is_ready_that_it_lives_and_when_it_ends() {
+async fn systemd_is_notified_of_readiness_liveness_and_shutdown() {
     let version = server().await.version();
     let info = installed(version).await;
     let directory = tempfile::tempdir().unwrap();

@@ -13,7 +13,7 @@ use super::process::{Process, target_on};
 use super::support::{conninfo, open, server, versions, wait_until};
 
 #[tokio::test]
-async fn work_is_told_when_its_connection_is_terminated_and_another_worker_runs_it() {
+async fn a_task_of_a_terminated_session_is_stopped_and_run_by_another_worker() {
     for version in versions() {
         let info = installed(version).await;
         let session = Session::open(&info).await;
@@ -24,7 +24,7 @@ async fn work_is_told_when_its_connection_is_terminated_and_another_worker_runs_
         one.began(1).await;
         let pid = session.ask("SELECT holder_pid FROM running_tasks").await;
         session.run(&format!("SELECT pg_terminate_backend({pid})")).await;
-        wait_until("the work to be told", async || one.seen().len() == 2).await;
+        wait_until("the work to be stopped", async || one.seen().len() == 2).await;
         let Seen::Stopped(execution, StopReason::ConnectionLost(reason)) = one.seen()[1].clone() else {
             panic!("{:?}", one.seen())
         };
@@ -44,7 +44,7 @@ async fn work_is_told_when_its_connection_is_terminated_and_another_worker_runs_
 }
 
 #[tokio::test]
-async fn work_that_a_heartbeat_does_not_list_is_stopped_and_the_rest_goes_on() {
+async fn work_missing_from_a_heartbeat_is_stopped_and_the_rest_continues() {
     for version in versions() {
         let info = installed(version).await;
         let session = Session::open(&info).await;
@@ -61,8 +61,10 @@ async fn work_that_a_heartbeat_does_not_list_is_stopped_and_the_rest_goes_on() {
                  UPDATE task_execution_log SET status = 'failed', recovered_by = 'test' WHERE id = 1",
             )
             .await;
-        wait_until("one to be told", async || work.seen().contains(&Seen::Stopped(1, StopReason::NotOurs)))
-            .await;
+        wait_until("one to be stopped", async || {
+            work.seen().contains(&Seen::Stopped(1, StopReason::NotOurs))
+        })
+        .await;
         worker.events.wait_for("stopped \"one\" (execution 1)").await;
         let held =
             "SELECT task_id FROM advisory_locks WHERE database = current_database() AND task_id IS NOT NULL";
@@ -82,13 +84,13 @@ async fn a_task_that_was_closed_is_not_begun_again_before_its_work_has_ended() {
     struct Slow(Arc<Mutex<Vec<String>>>);
     impl Work for Slow {
         async fn run(&self, job: &Job, stop: Stop) -> Result<(), WorkError> {
-            let say = |what: &str| self.0.lock().unwrap().push(format!("{what} {}", job.id));
-            say("begins");
+            let record = |what: &str| self.0.lock().unwrap().push(format!("{what} {}", job.id));
+            record("begins");
             if job.id == 1 {
                 let reason = stop.stopped().await;
-                say("is told");
+                record("is stopped");
                 tokio::time::sleep(Duration::from_millis(500)).await;
-                say("ends");
+                record("ends");
                 return Err(reason.into());
             }
             Ok(())
@@ -107,9 +109,9 @@ async fn a_task_that_was_closed_is_not_begun_again_before_its_work_has_ended() {
         )
         .await;
     wait_until("it to be run again", async || log(&session).await.ends_with("w|completed|-")).await;
-    let said = work.0.lock().unwrap().clone();
-    assert_eq!(said[..3], ["begins 1", "is told 1", "ends 1"]);
-    assert!(said.len() == 4 && said[3].starts_with("begins "), "{said:?}");
+    let steps = work.0.lock().unwrap().clone();
+    assert_eq!(steps[..3], ["begins 1", "is stopped 1", "ends 1"]);
+    assert!(steps.len() == 4 && steps[3].starts_with("begins "), "{steps:?}");
     assert_eq!(worker.quit().await.stopped, 1);
 }
 
@@ -145,12 +147,12 @@ async fn a_fetch_that_is_refused_keeps_no_task_from_others() {
 }
 
 #[tokio::test]
-async fn a_finish_that_does_not_count_is_said() {
+async fn an_end_that_is_not_accepted_is_reported() {
     for version in versions() {
         let info = installed(version).await;
         let session = Session::open(&info).await;
         let work = Held::new();
-        // No heartbeat comes before the end.
+        // No heartbeat is sent before the end.
         let options = Options { heartbeat: Duration::from_secs(60), ..Worker::options(&info, "w") };
         let worker = Worker::start(options, work.clone());
         task(&session, "t", "x", "NULL").await;
@@ -163,7 +165,7 @@ async fn a_finish_that_does_not_count_is_said() {
     }
 }
 
-/// Somebody has the task's row locked for longer than a statement may wait: the end is written when it is free.
+/// Another session locks the task's row for longer than a statement may wait: the end is written when the row is free.
 #[tokio::test]
 async fn an_end_that_the_server_refuses_is_written_later() {
     let info = installed(server().await.version()).await;
@@ -184,9 +186,9 @@ async fn an_end_that_the_server_refuses_is_written_later() {
     assert_eq!((summary.failed, summary.not_counted), (1, 0));
 }
 
-/// Told to quit meanwhile, it does not leave before it has tried that again.
+/// Asked to quit meanwhile, it does not end before it has tried that again.
 #[tokio::test]
-async fn a_task_that_cannot_be_given_back_at_once_is_given_back_later() {
+async fn a_task_that_cannot_be_released_at_once_is_released_later() {
     let info = installed(server().await.version()).await;
     let (session, other) = (Session::open(&info).await, Session::open(&info).await);
     let options = Options { grace: Duration::ZERO, ..Worker::options(&info, "w") };
@@ -207,7 +209,7 @@ async fn a_task_that_cannot_be_given_back_at_once_is_given_back_later() {
 
 /// The session ends while it waits for the answer.
 #[tokio::test]
-async fn an_end_that_was_not_answered_is_not_said_to_be_not_recorded() {
+async fn an_end_without_an_answer_is_reported_as_unknown() {
     let info = installed(server().await.version()).await;
     let (session, other) = (Session::open(&info).await, Session::open(&info).await);
     let work = Held::new();
@@ -216,9 +218,9 @@ async fn an_end_that_was_not_answered_is_not_said_to_be_not_recorded() {
     work.began(1).await;
     other.run("BEGIN; SELECT FROM scheduled_tasks FOR UPDATE").await;
     work.end(Ok(()));
-    let ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+    let terminated = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
                  WHERE datname = current_database() AND application_name = 'locktop worker w' AND wait_event_type = 'Lock'";
-    wait_until("it to wait and be ended", async || session.ask(ended).await == "1").await;
+    wait_until("it to wait and be terminated", async || session.ask(terminated).await == "1").await;
     worker.events.wait_for("not known whether the end of \"t\" (execution 1) was recorded: ").await;
     other.run("ROLLBACK").await;
     assert_eq!(worker.quit().await.not_counted, 1);
@@ -255,7 +257,7 @@ async fn work_that_does_not_stop_is_dropped_before_anything_new_begins() {
 }
 
 #[tokio::test]
-async fn it_comes_back_after_the_server_was_killed_and_started_again() {
+async fn the_worker_reconnects_after_the_server_was_killed_and_restarted() {
     for version in versions() {
         let options = locktop::demo::postgres::Options { version: Some(version), ..Default::default() };
         let mut server = EmbeddedServer::start(options).await.unwrap();
@@ -274,8 +276,10 @@ async fn it_comes_back_after_the_server_was_killed_and_started_again() {
         process.says("stopped \"t\" (execution 1)").await;
         process.says("; waiting").await;
         server.restart().await.unwrap();
-        wait_until("it to come back", async || process.said().matches("connected, served by").count() == 2)
-            .await;
+        wait_until("the worker to reconnect", async || {
+            process.said().matches("connected, served by").count() == 2
+        })
+        .await;
         let session = Session::open(&info).await;
         task(&session, "after", "sleep", "'{\"seconds\": 0}'").await;
         wait_until("it to work", async || log(&session).await.ends_with("w|completed|-")).await;
@@ -291,7 +295,7 @@ async fn it_comes_back_after_the_server_was_killed_and_started_again() {
     }
 }
 
-/// Told to quit while there is no server, it does not wait for one.
+/// Asked to quit while there is no server, it does not wait for one.
 #[tokio::test]
 async fn it_can_be_ended_while_it_has_no_connection() {
     let mut server = EmbeddedServer::start(locktop::demo::postgres::Options::default()).await.unwrap();

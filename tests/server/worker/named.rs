@@ -13,7 +13,7 @@ const NAMED: &str =
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
 
 #[tokio::test]
-async fn a_second_worker_of_a_name_is_refused_and_told_where_the_first_is() {
+async fn a_second_worker_of_the_same_name_is_refused_with_the_pid_of_the_first() {
     let version = server().await.version();
     let info = installed(version).await;
     let session = Session::open(&info).await;
@@ -31,14 +31,14 @@ async fn a_second_worker_of_a_name_is_refused_and_told_where_the_first_is() {
     let left = run_beside(locktop(&["-w", "worker", "--id", "w", "--log-format", "json", &place])).await;
     let line: serde_json::Value = serde_json::from_str(left.err.trim_end()).unwrap();
     assert_eq!((left.status, &line["event"], &line["level"]), (Some(1), &"gave_up".into(), &"error".into()));
-    // Another name is another worker, and what was killed does not keep its name.
+    // Another name is another worker, and a killed worker does not keep its name.
     let other = Process::start("w2", &[], &place);
     other.says("connected").await;
     first.signal(Signal::KILL);
     first.ended().await;
     let again = Process::start("w", &[], &place);
     again.says("connected").await;
-    // It has it back after its connection was lost.
+    // It acquires its name again after its connection was lost.
     let mut pid = String::new();
     let own = "SELECT pid FROM pg_stat_activity WHERE application_name = 'locktop worker w' AND datname = current_database()";
     wait_until("its session", async || {

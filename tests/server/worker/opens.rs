@@ -1,4 +1,4 @@
-//! Where a worker can begin, and where it refuses to.
+//! When a worker can start, and when it refuses to.
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::locks::work_session::{OpenError, Source, WorkSession, WorkerId};
@@ -41,7 +41,7 @@ async fn a_standby_is_refused() {
     server.stop().await.unwrap();
 }
 
-/// It needs the rights that the functions need, and nothing of a superuser's; and it waits where there is no connection left.
+/// It needs the rights that the functions need, and none of a superuser's; and it waits while no connection is left.
 #[tokio::test]
 async fn an_ordinary_role_is_enough_and_a_full_server_is_waited_for() {
     let options = Options::default()
@@ -56,7 +56,7 @@ async fn an_ordinary_role_is_enough_and_a_full_server_is_waited_for() {
     task(&session, "t", "sql", "'{\"statement\": \"SELECT 1\"}'").await;
     let target = server.conninfo().replace("user=postgres", "user=ordinary");
     let info = ConnInfo::parse(&target).unwrap();
-    // What it says helps, whatever is lacking; and it is enough.
+    // The reported GRANT helps, whichever privilege is missing; and it is enough.
     let schema = SchemaName::default();
     let mut lacking = String::new();
     for grant in [
@@ -84,13 +84,13 @@ async fn an_ordinary_role_is_enough_and_a_full_server_is_waited_for() {
     drop(taken);
     wait_until("the task to be run", async || log(&session).await == "w|completed|-").await;
     let waiting = process.said().lines().filter(|line| line.ends_with("; waiting")).count();
-    assert_eq!(waiting, 1, "it is said once: {}", process.said());
+    assert_eq!(waiting, 1, "it is reported once: {}", process.said());
     server.stop().await.unwrap();
 }
 
-/// The schema is dropped under a worker, and comes back.
+/// The schema is dropped while a worker runs, and installed again.
 #[tokio::test]
-async fn a_schema_that_goes_away_and_comes_back_is_met_with_patience() {
+async fn a_worker_waits_while_its_schema_is_dropped_and_reinstalled() {
     let version = server().await.version();
     let info = installed(version).await;
     let session = Session::open(&info).await;

@@ -18,7 +18,7 @@ fn script(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn each_type_does_what_its_payload_says() {
+async fn each_task_type_runs_its_payload() {
     let version = server().await.version();
     let info = installed(version).await;
     let session = Session::open(&info).await;
@@ -38,13 +38,13 @@ async fn each_type_does_what_its_payload_says() {
         assert!(log(&session).await.ends_with(outcome), "{kind} {payload}: {}", log(&session).await);
     }
     worker.says("\"t0\" (execution 1) reported: done").await;
-    let told = heard.notifications.recv().await;
-    assert!(format!("{told:?}").contains("{\\\"n\\\":1}"), "{told:?}");
+    let notification = heard.notifications.recv().await;
+    assert!(format!("{notification:?}").contains("{\\\"n\\\":1}"), "{notification:?}");
     item(&session, "command", &script("exit 1")).await;
     worker.says("failed \"command\" (item 1) after").await;
 }
 
-/// A program that says where it is, and does not end; its process id.
+/// Starts a program that writes its process id to a file, and does not end; returns the id.
 async fn runs(session: &Session, directory: &Path) -> u32 {
     let file = directory.join("pid");
     let text = format!("trap '' TERM; echo $$ > {0}.new; mv {0}.new {0}; sleep 1000", file.display());
@@ -58,7 +58,7 @@ async fn runs(session: &Session, directory: &Path) -> u32 {
     pid.unwrap()
 }
 
-/// Whether a process is there, and no zombie that nobody has waited for.
+/// Whether a process exists, and is not a zombie.
 fn is_running(pid: u32) -> bool {
     let state =
         std::process::Command::new("ps").args(["-o", "stat=", "-p", &pid.to_string()]).output().unwrap();
@@ -66,7 +66,7 @@ fn is_running(pid: u32) -> bool {
     !state.is_empty() && !state.starts_with('Z')
 }
 
-/// It is told to stop with its lock, and is killed when it does not; and it does not outlive its worker, however that ends.
+/// A program is asked to stop when its lock is lost, and is killed if it does not; and it does not outlive its worker, however that ends.
 #[tokio::test]
 async fn a_program_ends_with_the_lock_and_with_the_worker() {
     let version = server().await.version();

@@ -1,4 +1,4 @@
-//! The queue, beside the tasks: that the same holds for its items.
+//! The queue, next to the tasks: the same holds for its items.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(crate) async fn item(session: &Session, name: &str, payload: &str) -> i64 {
     session.ask(&sql).await.parse().unwrap()
 }
 
-/// Waits until all items are as that.
+/// Waits until all items have these states.
 pub(crate) async fn all(session: &Session, states: &str) {
     let mut found = String::new();
     wait_until(states, async || {
@@ -37,14 +37,14 @@ async fn is_processed(session: &Session) {
     wait_until("an item to be processed", async || session.ask(sql).await == "1").await;
 }
 
-/// Whoever loses its session has so little time to stop.
+/// A worker that loses its session has only this time to stop.
 async fn short_grace(session: &Session) {
     let name = session.info.dbname();
     session.run(&format!("ALTER DATABASE {name} SET locktop.orphan_grace = '0.3s'")).await;
 }
 
 #[tokio::test]
-async fn what_an_item_is_called_says_what_is_done_with_it() {
+async fn the_name_of_an_item_decides_what_is_run() {
     for version in versions() {
         let info = installed(version).await;
         let session = Session::open(&info).await;
@@ -120,7 +120,7 @@ async fn tasks_and_items_are_served_in_turns_or_only_the_one() {
 }
 
 #[tokio::test]
-async fn an_item_that_is_added_is_begun_long_before_the_worker_would_look_by_itself() {
+async fn a_new_item_starts_before_the_workers_next_regular_poll() {
     for version in versions() {
         let info = installed(version).await;
         let session = Session::open(&info).await;
@@ -139,7 +139,7 @@ async fn an_item_that_is_added_is_begun_long_before_the_worker_would_look_by_its
 }
 
 #[tokio::test]
-async fn what_a_session_has_of_the_queue_is_its_own_until_it_gives_it_back() {
+async fn a_claimed_item_belongs_to_its_session_until_it_is_released() {
     const QUEUE: Source = Source::Queue;
     for version in versions() {
         let info = installed(version).await;
@@ -166,13 +166,13 @@ async fn what_a_session_has_of_the_queue_is_its_own_until_it_gives_it_back() {
         assert_eq!(two.give_back(job).await, Ok(false));
         assert_eq!(one.give_back(job).await, Ok(true));
         assert_eq!(one.give_back(job).await, Ok(false), "once");
-        assert_eq!(session.ask(STATES).await, "pending|1|4|-", "{version}: it is one more that it may have");
+        assert_eq!(session.ask(STATES).await, "pending|1|4|-", "{version}: one more attempt is allowed");
         let keys = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
         assert_eq!(session.ask(keys).await, "0");
         let again = two.fetch(QUEUE, 5).await.unwrap();
         assert_eq!(again[0].attempt, 2);
         assert!(!own.is(&again[0]), "an attempt is not the next");
-        assert_eq!(one.finish(job, Finish::Completed).await, Ok(false), "an attempt that was given back");
+        assert_eq!(one.finish(job, Finish::Completed).await, Ok(false), "an attempt that was released");
         assert_eq!(two.finish(&again[0], Finish::Failed("a\0b".to_owned())).await, Ok(true));
         assert_eq!(session.ask(STATES).await, "pending|2|4|ab");
         let third = two.fetch(QUEUE, 5).await.unwrap();
@@ -182,19 +182,19 @@ async fn what_a_session_has_of_the_queue_is_its_own_until_it_gives_it_back() {
 }
 
 #[tokio::test]
-async fn what_is_told_of_the_one_source_does_not_quiet_the_other() {
+async fn a_quiet_notification_of_one_source_does_not_silence_the_other() {
     let info = installed(server().await.version()).await;
     let session = Session::open(&info).await;
     let schema = SchemaName::default();
     let mut one = WorkSession::open(&info, &schema, &"w".parse().unwrap(), &Source::ALL).await.unwrap();
-    for said in [
+    for payload in [
         "- tasks * locktop",
         "1.5 queue * locktop",
         "- other * locktop",
         "1 queue * elsewhere",
         "1 queue x locktop",
     ] {
-        session.run(&format!("NOTIFY locktop_quiet, '{said}'")).await;
+        session.run(&format!("NOTIFY locktop_quiet, '{payload}'")).await;
     }
     one.notify_due(Source::Queue).await.unwrap();
     assert_eq!(one.news().await, News::Quiet(Source::Tasks, None));
@@ -217,14 +217,14 @@ async fn work_on_an_item_is_stopped_with_its_connection_and_another_does_it() {
         first.tell();
         first.events.wait_for("shutting down").await;
         session.run("SELECT pg_terminate_backend(backend_pid) FROM running_queue_items").await;
-        wait_until("the work to be told", async || one.seen().len() == 2).await;
+        wait_until("the work to be stopped", async || one.seen().len() == 2).await;
         assert!(
             matches!(&one.seen()[1], Seen::Stopped(_, StopReason::ConnectionLost(_))),
             "{:?}",
             one.seen()
         );
         assert_eq!(first.ended().await.unwrap().stopped, 1, "{version}");
-        // Nobody tells that an item was lost: who is idle looks.
+        // No notification is sent for a lost item: an idle worker polls for it.
         two.began(1).await;
         second.events.wait_for("item 1 of the queue is pending again: attempt 1 was lost").await;
         two.end(Ok(()));
@@ -234,7 +234,7 @@ async fn work_on_an_item_is_stopped_with_its_connection_and_another_does_it() {
 }
 
 #[tokio::test]
-async fn an_item_that_is_not_its_own_any_more_is_stopped_and_the_rest_goes_on() {
+async fn an_item_the_session_no_longer_owns_is_stopped_and_the_rest_continues() {
     for version in versions() {
         let info = installed(version).await;
         let session = Session::open(&info).await;
@@ -257,7 +257,7 @@ async fn an_item_that_is_not_its_own_any_more_is_stopped_and_the_rest_goes_on() 
 }
 
 #[tokio::test]
-async fn the_end_of_an_item_that_does_not_count_is_said() {
+async fn an_items_end_that_is_not_accepted_is_reported() {
     for version in versions() {
         let info = installed(version).await;
         let session = Session::open(&info).await;
@@ -266,7 +266,7 @@ async fn the_end_of_an_item_that_does_not_count_is_said() {
         let worker = Worker::start(options, work.clone());
         item(&session, "x", "NULL").await;
         work.began(1).await;
-        // It was taken from it, and is in another attempt by now.
+        // The item was taken away, and is in another attempt by now.
         session.run("UPDATE task_queue SET attempt = 2").await;
         work.end(Ok(()));
         worker.events.wait_for("the end of \"x\" (item 1) was not accepted").await;
@@ -276,7 +276,7 @@ async fn the_end_of_an_item_that_does_not_count_is_said() {
 }
 
 #[tokio::test]
-async fn told_to_end_it_finishes_its_item_or_gives_it_back_and_another_has_it_at_once() {
+async fn on_shutdown_an_item_is_finished_or_released_to_another_worker() {
     for version in versions() {
         let info = installed(version).await;
         let session = Session::open(&info).await;

@@ -1,4 +1,4 @@
-//! What is lost, and when that is seen; what is tried again, and when that is done; what a worker observes.
+//! Lost items, and when they are detected; retries, and when they start; the lock waits that a worker observes.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ async fn items_are_lost_for_the_grace_and_not_for_longer() {
         let session = Session::open(&info).await;
         let (lost, young) = (Session::open(&info).await, Session::open(&info).await);
         session.run("INSERT INTO task_queue (task_name) SELECT 'x' FROM generate_series(1, 3)").await;
-        for gone in [lost, young] {
-            gone.run("SELECT claim_queue_items('gone')").await;
-            let pid = gone.pid;
-            drop(gone);
-            let there = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}");
-            wait_until("its end", async || session.ask(&there).await == "0").await;
+        for client in [lost, young] {
+            client.run("SELECT claim_queue_items('gone')").await;
+            let pid = client.pid;
+            drop(client);
+            let connected = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}");
+            wait_until("its end", async || session.ask(&connected).await == "0").await;
         }
         session.run("UPDATE task_queue SET heartbeat_at = NULL, started_at = clock_timestamp() - interval '1 hour' WHERE id = 1").await;
         let requeue = "SELECT task_id, outcome FROM requeue_lost_items('me')";
@@ -60,9 +60,9 @@ async fn items_are_lost_for_the_grace_and_not_for_longer() {
     }
 }
 
-/// Nobody tells a worker when the pause is over.
+/// No notification is sent when the pause is over.
 #[tokio::test]
-async fn what_failed_is_begun_again_when_it_is_due_and_not_before() {
+async fn a_failed_item_is_retried_when_it_is_due_and_not_before() {
     for version in versions() {
         let info = installed(version).await;
         let session = Session::open(&info).await;
@@ -80,7 +80,7 @@ async fn what_failed_is_begun_again_when_it_is_due_and_not_before() {
     }
 }
 
-/// When each attempt but the first began, when it was to, and when the one before had begun.
+/// When each attempt but the first began, when it was due, and when the one before had begun.
 const STARTS: &str = "CREATE TABLE public.starts (attempt int, started_at timestamptz, due_at timestamptz, before timestamptz);
     CREATE FUNCTION public.tell() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
@@ -110,7 +110,7 @@ async fn a_worker_that_is_to_observes_the_locks_and_another_sends_nothing() {
             session.run("SELECT pg_advisory_unlock(7)").await;
         });
         assert_eq!(session.ask(counted).await, "1|ExclusiveLock", "{version}: once");
-        // What the server refuses is said, once, and the work goes on.
+        // A statement that the server refuses is reported, once, and the work continues.
         session.run("DROP FUNCTION observe_lock_waits(integer)").await;
         worker.events.wait_for("connection lost: the schema has changed").await;
         worker.quit().await;

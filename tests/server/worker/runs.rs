@@ -1,4 +1,4 @@
-//! What a worker does with what is due.
+//! What a worker does with due tasks.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ fn builtin(options: &Options) -> Builtin {
 }
 
 #[tokio::test]
-async fn statements_and_naps_are_run_and_what_cannot_be_done_is_refused() {
+async fn sql_and_sleep_tasks_are_run_and_invalid_tasks_are_refused() {
     for version in versions() {
         let info = installed(version).await;
         let session = Session::open(&info).await;
@@ -154,7 +154,7 @@ async fn many_workers_run_each_task_once_and_never_two_at_a_time() {
 }
 
 #[tokio::test]
-async fn what_panics_fails_and_the_worker_goes_on() {
+async fn a_panicking_task_fails_and_the_worker_continues() {
     struct Panics;
     impl Work for Panics {
         async fn run(&self, job: &Job, _stop: Stop) -> Result<(), WorkError> {
@@ -203,8 +203,8 @@ async fn texts_of_any_encoding_do_no_harm() {
         let sql =
             "SELECT count(*) FROM task_execution_log WHERE error_message LIKE '%\"mail\" is not known%'";
         assert_eq!(session.ask(sql).await, "1", "{encoding}");
-        let told = worker.events.lines().join("\n");
-        assert!(!told.contains("refused"), "{encoding}: {told}");
+        let events = worker.events.lines().join("\n");
+        assert!(!events.contains("refused"), "{encoding}: {events}");
         worker.quit().await;
     }
 }

@@ -24,7 +24,7 @@ async fn runs(session: &Session) {
 }
 
 #[tokio::test]
-async fn told_to_end_it_finishes_what_runs() {
+async fn on_sigterm_running_tasks_are_finished_and_no_new_ones_start() {
     for version in versions() {
         let (session, process) = busy(version, 1.0, &[]).await;
         task(&session, "next", "sleep", "'{\"seconds\": 0}'").await;
@@ -35,13 +35,13 @@ async fn told_to_end_it_finishes_what_runs() {
         // Time, level, and the rest.
         let lines: Vec<_> = left.err.lines().map(|line| line.split_once(' ').unwrap()).collect();
         assert!(lines.iter().all(|(time, _)| time.ends_with('Z') && time.len() == 24), "{lines:?}");
-        let said = |index: usize| lines[index].1.strip_prefix("INFO  worker w: ").unwrap();
-        assert!(said(0).starts_with("connected, served by process "), "{lines:?}");
-        assert!(said(0).ends_with("; takes notify, sleep, sql"), "{lines:?}");
-        assert_eq!(said(1), "started \"t\" (execution 1): task 1, type sleep, attempt 1 of 3");
-        assert_eq!(said(2), "shutting down: no new work, 1 running");
-        assert!(said(3).starts_with("completed \"t\" (execution 1) after "), "{lines:?}");
-        assert_eq!(said(4), "ended: 1 completed, 0 failed, 0 stopped, 0 released, 0 not recorded");
+        let text = |index: usize| lines[index].1.strip_prefix("INFO  worker w: ").unwrap();
+        assert!(text(0).starts_with("connected, served by process "), "{lines:?}");
+        assert!(text(0).ends_with("; takes notify, sleep, sql"), "{lines:?}");
+        assert_eq!(text(1), "started \"t\" (execution 1): task 1, type sleep, attempt 1 of 3");
+        assert_eq!(text(2), "shutting down: no new work, 1 running");
+        assert!(text(3).starts_with("completed \"t\" (execution 1) after "), "{lines:?}");
+        assert_eq!(text(4), "ended: 1 completed, 0 failed, 0 stopped, 0 released, 0 not recorded");
         assert_eq!(lines.len(), 5);
         no_session_is_left(&session).await;
     }
@@ -130,7 +130,7 @@ async fn it_can_end_with_its_standard_input() {
     assert_eq!(left.status, Some(0), "{}", left.err);
     assert!(left.err.contains("released"), "at once: {}", left.err);
     no_session_is_left(&session).await;
-    // Without the option nobody cares for its input.
+    // Without the option its input is ignored.
     let (session, mut process) = busy(version, 1.0, &[]).await;
     process.end_input();
     wait_until("the task to end", async || log(&session).await == "w|completed|-").await;
@@ -139,14 +139,14 @@ async fn it_can_end_with_its_standard_input() {
 }
 
 #[tokio::test]
-async fn what_cannot_work_is_said_in_one_line() {
+async fn a_worker_that_cannot_start_reports_why_in_one_line() {
     let info = installed(server().await.version()).await;
     let place = target(server().await.version(), &info).await;
     let session = Session::open(&info).await;
     session.run("CREATE SCHEMA other").await;
     session.run("CREATE ROLE stranger LOGIN").await;
     let stranger = place.replace("user=postgres", "user=stranger");
-    for (arguments, target, status, said) in [
+    for (arguments, target, status, expected) in [
         (&["--schema", "jobs"][..], &place, 1, "no schema \"jobs\" in the database"),
         (&["--schema", "other"], &place, 1, "was not created by locktop"),
         (&[], &stranger, 1, "permission denied"),
@@ -160,7 +160,7 @@ async fn what_cannot_work_is_said_in_one_line() {
         line.push(target);
         let left = run_beside(locktop(&line)).await;
         assert_eq!((left.status, left.out.as_str()), (Some(status), ""), "{line:?} {}", left.err);
-        assert!(left.err.contains(said), "{line:?}: {}", left.err);
+        assert!(left.err.contains(expected), "{line:?}: {}", left.err);
         assert!(status == 2 || left.err.lines().count() == 1, "{}", left.err);
     }
     let left = run_beside(locktop(&["worker", &place])).await;

@@ -19,14 +19,14 @@ use super::hand::{Held, Worker, log, task};
 use super::process::{Process, target};
 use super::support::{open, versions, wait_until};
 
-/// Where the worker is to work.
+/// The server of the worker.
 const TARGET: &str = "LOCKTOP_TEST_TARGET";
 
-/// Work that says every few milliseconds that it is at it.
+/// Work that records every few milliseconds that it runs.
 struct Witness(Arc<Client>);
 
 impl Witness {
-    async fn say(&self, what: &str) {
+    async fn record(&self, what: &str) {
         let began = clock::since_boot().as_secs_f64();
         let insert = "INSERT INTO public.witness (what, began) VALUES ($1, $2)";
         self.0.execute(insert, &[&what, &began]).await.unwrap();
@@ -39,10 +39,10 @@ impl Work for Witness {
             tokio::select! {
                 biased;
                 reason = stop.stopped() => {
-                    self.say("stopped").await;
+                    self.record("stopped").await;
                     return Err(reason.into());
                 }
-                () = self.say("works") => {}
+                () = self.record("works") => {}
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -62,13 +62,13 @@ fn suspended() {
         let info = ConnInfo::parse(&target).unwrap();
         let witness = Witness(Arc::new(open(&info).await.client));
         let report = Report::to(|event| writeln!(std::io::stderr(), "{event}").unwrap());
-        let (_quit, told) = watch::channel(false);
+        let (_quit, quitting) = watch::channel(false);
         let options = Options { report, ..Worker::options(&info, "sleeper") };
-        worker::run(options, witness, told).await.unwrap();
+        worker::run(options, witness, quitting).await.unwrap();
     });
 }
 
-/// Where the heartbeats of what comes from there are written.
+/// The table with the heartbeats of a source.
 fn table(source: Source) -> &'static str {
     match source {
         Source::Tasks => "task_execution_log",
@@ -76,7 +76,7 @@ fn table(source: Source) -> &'static str {
     }
 }
 
-/// A worker that was at work on a task or an item, and is suspended for longer than two heartbeats by now.
+/// A worker that runs a task or an item, and has been suspended for longer than two heartbeats.
 async fn asleep(version: u32, source: Source) -> (Session, Process, String) {
     let table = table(source);
     let info = installed(version).await;
@@ -110,10 +110,10 @@ async fn asleep(version: u32, source: Source) -> (Session, Process, String) {
     process.signal(Signal::STOP);
     let sql = format!("SELECT heartbeat_at < clock_timestamp() - interval '1 second' FROM {table}");
     wait_until("heartbeats to be missed", async || session.ask(&sql).await == "t").await;
-    // What was sent when it was suspended comes after that, and was no step of its on waking.
+    // A statement sent before it was suspended may arrive after that: it is no step of the worker after it woke.
     let since = format!("began > {}", clock::since_boot().as_secs_f64());
-    // The next heartbeat takes a while: what was not held up meanwhile would have done something. The ones after it do not: what
-    // is confirmed so late is hardly good any more when the answer comes.
+    // The next heartbeat is slow: work that does not wait for it would have done something. The later ones are not: a confirmation so
+    // late is nearly outdated when the answer arrives.
     session.run("INSERT INTO public.delay VALUES (0.3)").await;
     (session, process, since)
 }
@@ -130,10 +130,10 @@ async fn awake_and_not_its_own_any_more_it_only_stops() {
         process.signal(Signal::CONT);
         process.says("a heartbeat found that this session no longer runs it").await;
         let after = format!("SELECT what FROM public.witness WHERE {since} ORDER BY id");
-        wait_until("the work to be told", async || session.ask(&after).await.contains("stopped")).await;
-        // It is due still, and the worker may have taken it anew by now.
-        let said = session.ask(&after).await;
-        assert_eq!(said.lines().next(), Some("stopped"), "{version} {source:?}: {said}");
+        wait_until("the work to be stopped", async || session.ask(&after).await.contains("stopped")).await;
+        // It is still due, and the worker may have claimed it again by now.
+        let steps = session.ask(&after).await;
+        assert_eq!(steps.lines().next(), Some("stopped"), "{version} {source:?}: {steps}");
     }
 }
 
@@ -150,7 +150,7 @@ async fn awake_without_its_connection_it_only_stops_and_another_has_run_the_task
         process.signal(Signal::CONT);
         process.says("connection lost").await;
         let after = format!("SELECT what FROM public.witness WHERE {since} ORDER BY id");
-        wait_until("the work to be told", async || session.ask(&after).await.contains("stopped")).await;
+        wait_until("the work to be stopped", async || session.ask(&after).await.contains("stopped")).await;
         assert_eq!(session.ask(&after).await, "stopped", "{version}");
         other.end(Ok(()));
         wait_until("the other to finish", async || log(&session).await.ends_with("other|completed|-")).await;
@@ -178,7 +178,7 @@ async fn awake_without_its_connection_it_only_stops_and_another_has_the_item() {
         process.signal(Signal::CONT);
         process.says("connection lost").await;
         let after = format!("SELECT what FROM public.witness WHERE {since} ORDER BY id");
-        wait_until("the work to be told", async || session.ask(&after).await.contains("stopped")).await;
+        wait_until("the work to be stopped", async || session.ask(&after).await.contains("stopped")).await;
         assert_eq!(session.ask(&after).await, "stopped", "{version}");
         other.end(Ok(()));
         let row = "SELECT status, worker_id, attempt FROM task_queue";
@@ -188,7 +188,7 @@ async fn awake_without_its_connection_it_only_stops_and_another_has_the_item() {
 }
 
 #[tokio::test]
-async fn awake_with_its_lock_it_goes_on_once_that_is_confirmed() {
+async fn a_resumed_worker_continues_once_a_heartbeat_confirms_its_lock() {
     for (version, source) in both() {
         let (session, process, since) = asleep(version, source).await;
         let beats = session.ask("SELECT count(*) FROM public.beats").await;

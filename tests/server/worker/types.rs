@@ -57,9 +57,9 @@ async fn the_functions_take_the_types_that_they_are_asked_for() {
     }
 }
 
-/// It shares the tables with others' workers.
+/// It shares the tables with other workers.
 #[tokio::test]
-async fn a_worker_takes_what_it_knows_and_may_do_or_less() {
+async fn a_worker_takes_only_known_permitted_and_selected_types() {
     let version = server().await.version();
     let info = installed(version).await;
     let session = Session::open(&info).await;
@@ -84,9 +84,9 @@ async fn a_worker_takes_what_it_knows_and_may_do_or_less() {
     assert_eq!(session.ask("SELECT sum(attempts) FROM scheduled_tasks").await, "0");
 }
 
-/// Whoever takes other types has not looked for ours.
+/// A worker of other types has not polled for these.
 #[tokio::test]
-async fn what_is_told_of_some_types_does_not_quiet_who_takes_others() {
+async fn a_quiet_notification_only_concerns_workers_of_the_same_types() {
     let info = installed(server().await.version()).await;
     let schema = SchemaName::default();
     let session = async |id: &str, types: Types| {
@@ -101,9 +101,9 @@ async fn what_is_told_of_some_types_does_not_quiet_who_takes_others() {
     assert_eq!(same.news().await, News::Quiet(Source::Tasks, None));
     one.notify_due(Source::Tasks).await.unwrap();
     for session in [&mut other, &mut all] {
-        assert_eq!(session.news().await, News::Due(Source::Tasks), "the first that it hears");
+        assert_eq!(session.news().await, News::Due(Source::Tasks), "the first notification that it receives");
     }
-    // What is due and of no type of theirs is not to be had by them.
+    // Due work of another type is not available to them.
     let tables = Session::open(&info).await;
     task(&tables, "t", "c", "NULL").await;
     item(&tables, "c", "NULL").await;
@@ -111,9 +111,9 @@ async fn what_is_told_of_some_types_does_not_quiet_who_takes_others() {
     assert_eq!(all.glance().await, Ok([Some(Duration::ZERO), Some(Duration::ZERO)]));
 }
 
-/// An upgrade replaces functions: whose they are and who may call them stays.
+/// An upgrade replaces functions: their owners and privileges stay.
 #[tokio::test]
-async fn who_could_call_a_function_can_call_the_one_in_its_place() {
+async fn an_upgrade_keeps_the_owners_and_privileges_of_functions() {
     for version in versions() {
         let info = database(server_of(version).await).await;
         let mut connection = open(&info).await;

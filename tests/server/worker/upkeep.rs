@@ -1,4 +1,4 @@
-//! What a worker does beside its work: it says what it takes, and removes what is past its retention.
+//! What a worker does in addition to its work: it records the types it takes, and removes rows past their retention.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ async fn findings(target: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_no_worker_takes_is_told_as_long_as_nobody_may_take_it() {
+async fn unserved_types_are_reported_until_a_worker_takes_them() {
     let version = server().await.version();
     let info = installed(version).await;
     let session = Session::open(&info).await;
@@ -38,12 +38,12 @@ async fn what_no_worker_takes_is_told_as_long_as_nobody_may_take_it() {
     session.run(LATE).await;
     assert_eq!(findings(&place).await, Vec::<String>::new(), "there is no worker");
     let one = Process::start("one", &["--types", "sleep,sql"], &place);
-    wait_until("it to say what it takes", async || session.ask(WORKERS).await == "one|t|t|{sleep,sql}").await;
-    let told = findings(&place).await;
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].contains("weekly mail overdue 2m") && told[0].contains(": no worker takes type mail"));
-    assert!(told[1].contains("queue item 1 of type push due 2m") && told[1].contains("no worker takes it"));
-    assert!(told.iter().all(|finding| finding.contains("the one worker takes sleep, sql")), "{told:?}");
+    wait_until("it to record its types", async || session.ask(WORKERS).await == "one|t|t|{sleep,sql}").await;
+    let found = findings(&place).await;
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].contains("weekly mail overdue 2m") && found[0].contains(": no worker takes type mail"));
+    assert!(found[1].contains("queue item 1 of type push due 2m") && found[1].contains("no worker takes it"));
+    assert!(found.iter().all(|finding| finding.contains("the one worker takes sleep, sql")), "{found:?}");
     let text = run_beside(locktop(&["snapshot", &place])).await;
     assert!(text.out.contains("no worker takes type mail"), "{}", text.out);
     let check =
@@ -54,18 +54,18 @@ async fn what_no_worker_takes_is_told_as_long_as_nobody_may_take_it() {
         "{}",
         check.out
     );
-    // Who takes everything may take these. It is busy with one, and so takes no other.
+    // A worker of all types may take these. It is busy with one, and takes no other.
     let held = Held::new();
     let all = Worker::start(Worker::options(&info, "all"), held.clone());
-    wait_until("it to say so", async || session.ask(WORKERS).await.starts_with("all|t|t|-")).await;
+    wait_until("it to record that", async || session.ask(WORKERS).await.starts_with("all|t|t|-")).await;
     assert_eq!(findings(&place).await, Vec::<String>::new());
     held.end(Ok(()));
     all.quit().await;
-    // The row of who is gone is taken over: as many are left as there were at once.
+    // The row of an ended worker is reused: there are as many rows as there were workers at once.
     one.signal(Signal::KILL);
     one.ended().await;
     let two = Process::start("two", &["--only", "queue"], &place);
-    wait_until("the next to say so", async || {
+    wait_until("the next to record its types", async || {
         session.ask(WORKERS).await.contains("two|f|t|{notify,sleep,sql}")
     })
     .await;
@@ -87,21 +87,25 @@ fn set(session: &Session, what: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_is_past_its_retention_goes_while_the_setting_says_so() {
+async fn rows_past_their_retention_are_removed_while_the_setting_exists() {
     for version in versions() {
         let session = Session::open(&installed(version).await).await;
         session.run(OLD).await;
         let step = "SELECT log, keep, removed, may FROM purge_step(1000)";
-        assert_eq!(session.ask(step).await, "", "{version}: nobody said how long rows are kept");
+        assert_eq!(session.ask(step).await, "", "{version}: no retention is set");
         let options = Worker::options(&session.info, "w");
         let worker =
             Worker::start(Options { purge: Some(Duration::from_millis(50)), ..options }, Held::new());
         worker.events.wait_for("connected").await;
-        // Of a session that is older than the setting.
+        // The worker's session is older than the setting.
         session.run(&set(&session, "SET locktop.keep_executions = '30 days'")).await;
         worker.events.wait_for("removed 2490 rows of task_execution_log that were older than 30 days").await;
         assert_eq!(session.ask("SELECT count(*) FROM task_execution_log").await, "10", "{version}");
-        assert_eq!(session.ask("SELECT count(*) FROM task_queue").await, "5", "{version}: nobody said so");
+        assert_eq!(
+            session.ask("SELECT count(*) FROM task_queue").await,
+            "5",
+            "{version}: no retention is set for them"
+        );
         let record = "SELECT count(*) FROM locktop_audit WHERE action = 'purged'";
         assert_eq!(session.ask(record).await, "3", "{version}: in small steps");
         worker.quit().await;
@@ -111,7 +115,7 @@ async fn what_is_past_its_retention_goes_while_the_setting_says_so() {
         assert_eq!(session.ask(step).await, "", "{version}: one at a time");
         other.run("COMMIT").await;
         assert_eq!(session.ask(step).await, "executions|30 days|0|t\nqueue|30 days|3|t", "{version}");
-        // What was taken back does not count, whatever a session had when it began.
+        // A setting that was reset does not count, whatever a session had when it began.
         session.run(&set(&session, "RESET locktop.keep_executions")).await;
         session.run(&set(&session, "RESET locktop.keep_queue")).await;
         let late = Session::open(&session.info).await;
@@ -121,7 +125,7 @@ async fn what_is_past_its_retention_goes_while_the_setting_says_so() {
 }
 
 #[tokio::test]
-async fn a_role_that_may_not_delete_says_so_and_works_on() {
+async fn a_worker_without_delete_reports_the_missing_grant_and_continues() {
     let version = server().await.version();
     let session = Session::open(&installed(version).await).await;
     let role = format!("worker_{}", session.info.dbname());
@@ -143,15 +147,15 @@ async fn a_role_that_may_not_delete_says_so_and_works_on() {
         .await;
     session.run(&format!("GRANT DELETE ON task_execution_log TO {role}")).await;
     worker.events.wait_for("removed 2490 rows").await;
-    let said = worker.events.lines();
-    assert_eq!(said.iter().filter(|line| line.contains("are kept")).count(), 1, "once: {said:?}");
+    let lines = worker.events.lines();
+    assert_eq!(lines.iter().filter(|line| line.contains("are kept")).count(), 1, "once: {lines:?}");
     worker.quit().await;
     session.run(&format!("DROP OWNED BY {role}; DROP ROLE {role}")).await;
 }
 
-/// An upgrade gives the new tables to those who had the old ones.
+/// An upgrade grants the new tables to the roles that had privileges on the old ones.
 #[tokio::test]
-async fn who_works_and_who_looks_can_do_so_after_an_upgrade() {
+async fn an_upgrade_grants_new_tables_to_roles_with_privileges_on_old_ones() {
     for version in versions() {
         let info = super::support::database(super::support::server_of(version).await).await;
         let mut session = Session::open_plain(&info).await;
@@ -169,13 +173,13 @@ async fn who_works_and_who_looks_can_do_so_after_an_upgrade() {
         let may = |role: &str, table: &str, what: &str| {
             format!("has_table_privilege('{role}', '{}.{table}', '{what}')", name.replace('\'', "''"))
         };
-        let looks = format!("{role}_looks");
+        let reader = format!("{role}_looks");
         let asked = [
             may(&role, "locktop_workers", "INSERT"),
             may(&role, "locktop_workers", "UPDATE"),
-            may(&looks, "locktop_workers", "SELECT"),
-            may(&looks, "contended_locks", "SELECT"),
-            may(&looks, "locktop_workers", "INSERT"),
+            may(&reader, "locktop_workers", "SELECT"),
+            may(&reader, "contended_locks", "SELECT"),
+            may(&reader, "locktop_workers", "INSERT"),
             may(&role, "contended_locks", "UPDATE"),
         ];
         assert_eq!(session.ask(&format!("SELECT {}", asked.join(", "))).await, "t|t|t|t|f|f", "{version}");
