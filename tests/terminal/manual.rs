@@ -167,7 +167,7 @@ impl Stage {
         (left.status.unwrap_or(-1), left.err)
     }
 
-    /// What is wrong with a line of a block.
+    /// Checks a line of a block; the error if it is wrong.
     async fn check_line(&self, line: &str) -> Result<(), String> {
         let line = line.split(" #").next().unwrap().trim();
         if line.is_empty() || line.starts_with('#') {
@@ -315,7 +315,7 @@ fn statements(sql: &str) -> Vec<String> {
     found.into_iter().map(|statement| statement.trim().to_owned()).filter(|text| !text.is_empty()).collect()
 }
 
-/// What is wrong with a block.
+/// Checks a block; the errors in it.
 async fn check(stage: &Stage, block: &Block<'_>) -> Vec<String> {
     let mut wrong = Vec::new();
     match block.language {
@@ -365,7 +365,7 @@ async fn every_command_and_block_of_the_manual_runs() {
 }
 
 #[tokio::test]
-async fn what_does_not_run_is_found() {
+async fn wrong_commands_and_blocks_are_found() {
     let stage = Stage::new().await;
     for line in [
         "locktop snapshto --format json app",

@@ -1,4 +1,4 @@
-//! What is printed and done: a snapshot into a pipe that closes, completions, the manual page, the config; and flags
+//! Printed output: a snapshot into a pipe that closes, completions, the manual page, the config; and flags
 //! that do not exist.
 
 use std::os::unix::process::CommandExt;
@@ -17,7 +17,7 @@ async fn a_pipe_that_closes_is_no_failure() {
     let command = |format: &str| locktop(&["snapshot", "--format", format, &target]);
     for format in ["table", "json"] {
         let mut child = command(format).spawn().unwrap();
-        // Nobody reads: the first byte that is written fails.
+        // There is no reader: the first byte that is written fails.
         drop(child.stdout.take());
         let left = tokio::task::spawn_blocking(move || finish(child, "the snapshot")).await.unwrap();
         assert_eq!((left.status, left.err.as_str()), (Some(0), ""), "{format}");
@@ -31,7 +31,7 @@ async fn a_pipe_that_closes_is_no_failure() {
     assert!(left.out.starts_with("PostgreSQL ") && left.out.lines().count() == 1, "{}", left.out);
 }
 
-/// What cannot be written is a failure, with a line that says so.
+/// Output that cannot be written is a failure, which is reported in one line.
 #[tokio::test]
 async fn an_output_that_takes_nothing_is_a_failure() {
     let target = server().await.conninfo();
@@ -47,16 +47,16 @@ async fn an_output_that_takes_nothing_is_a_failure() {
         let left = run_beside(shell).await;
         assert_eq!((left.status, left.err.as_str()), (Some(1), expected), "{command}");
     }
-    // Whoever throws it away on purpose gets no failure.
+    // Output that is discarded on purpose is no failure.
     let mut shell = Command::new("sh");
     shell.args(["-c", "\"$0\" snapshot \"$1\" >/dev/null", env!("CARGO_BIN_EXE_locktop"), &target]);
     shell.env("HOME", "/nonexistent").stdin(Stdio::null()).stderr(Stdio::piped());
     assert_eq!(run_beside(shell).await.status, Some(0));
 }
 
-/// In a terminal the table is as wide as that, and in characters that it has.
+/// In a terminal the table has its width, and only characters that it can show.
 #[tokio::test]
-async fn the_table_fits_where_it_goes() {
+async fn the_table_fits_the_width_and_characters_of_its_output() {
     let info = database(server().await).await;
     let scratch = ScratchSchema::open(&info).await.unwrap();
     let running = Scenario::Chain.start(&scratch, Timing::TEST).await.unwrap();
@@ -77,7 +77,7 @@ async fn the_table_fits_where_it_goes() {
     }
     assert!(utf8.contains("└") && utf8.contains('…'), "{utf8}");
     assert!(ascii.is_ascii() && ascii.contains('`') && ascii.contains('~'), "{ascii}");
-    // What goes into a ticket is no wider than that.
+    // Piped output is no wider than 100 columns.
     assert!(plain.lines().all(|line| locktop::text::width(line) <= 100), "{plain}");
     assert!(whole.contains("└") && whole.lines().any(|line| line.len() > 120), "{whole}");
     assert!(whole_ascii.is_ascii() && whole_ascii.lines().any(|line| line.len() > 120), "{whole_ascii}");
@@ -86,7 +86,7 @@ async fn the_table_fits_where_it_goes() {
 }
 
 #[test]
-fn what_needs_no_server_is_printed_whole() {
+fn output_that_needs_no_server_is_complete() {
     for (arguments, expected) in [
         (&["completions", "bash"][..], vec!["_locktop()", "snapshot", "--format"]),
         (&["completions", "zsh"], vec!["#compdef locktop"]),
@@ -110,7 +110,7 @@ fn what_needs_no_server_is_printed_whole() {
 }
 
 #[test]
-fn the_config_is_found_checked_and_its_mistakes_are_told() {
+fn the_config_is_found_and_its_errors_are_reported() {
     let home = tempfile::tempdir().unwrap();
     let with_home = |arguments: &[&str]| {
         let mut command = locktop(arguments);
@@ -146,7 +146,7 @@ fn the_config_is_found_checked_and_its_mistakes_are_told() {
     assert!(left.err.contains(&place), "{}", left.err);
 }
 
-/// A target of the config, and what it says of a lock.
+/// A target of the config, and a lock that it names.
 #[tokio::test]
 async fn the_config_names_servers_and_locks() {
     let info = database(server().await).await;

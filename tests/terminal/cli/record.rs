@@ -11,13 +11,13 @@ use serde_json::Value;
 use super::binary::{finish, locktop, run};
 use super::support::{conninfo, is_long, open, wait_for, wait_until};
 
-/// A recorder that looks ten times a second.
+/// A recorder that polls ten times a second.
 fn recorder(target: &str, place: &str) -> Child {
     locktop(&["-w", "record", place, target, "--refresh", "0.1s"]).spawn().unwrap()
 }
 
-/// Looks in a recording; none before there is one.
-fn looks(path: &Path) -> usize {
+/// The number of snapshots in a recording; 0 before it exists.
+fn snapshots(path: &Path) -> usize {
     Recording::open(path).map_or(0, |recording| recording.moments().len())
 }
 
@@ -28,9 +28,9 @@ fn exported(place: &str) -> Vec<Value> {
     left.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Whenever a recorder is killed, what it had recorded is there, and it is gone on with. `LOCKTOP_LONG=1` kills five hundred.
+/// Whenever a recorder is killed, its recording can be read, and the next recorder continues it. `LOCKTOP_LONG=1` kills five hundred.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_recorder_that_is_killed_leaves_all_but_the_look_it_was_writing() {
+async fn a_killed_recorder_loses_at_most_the_snapshot_being_written() {
     let server = EmbeddedServer::start(Options::default()).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("killed.ltr");
@@ -38,16 +38,16 @@ async fn a_recorder_that_is_killed_leaves_all_but_the_look_it_was_writing() {
     let mut before = 0;
     for round in 0..if is_long() { 500 } else { 6 } {
         let mut child = recorder(&server.conninfo(), place);
-        // Each time after another number of looks, and sometimes before the first.
+        // Each time after another number of snapshots, and sometimes before the first.
         let wanted = before + round % 4;
-        wait_for("looks to be recorded", || looks(&path) >= wanted);
-        let seen = looks(&path);
+        wait_for("snapshots to be recorded", || snapshots(&path) >= wanted);
+        let seen = snapshots(&path);
         kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
         child.wait().unwrap();
         let mut recording = Recording::open(&path);
         assert!(recording.is_ok() || seen == 0, "round {round}: {recording:?}");
         let count = recording.as_ref().map_or(0, |recording| recording.moments().len());
-        assert!(count >= seen, "round {round}: {count} of at least {seen} looks are there");
+        assert!(count >= seen, "round {round}: {count} of at least {seen} snapshots are recorded");
         if let Ok(recording) = &mut recording {
             for place in before..count {
                 recording.view(place).unwrap();
@@ -56,16 +56,16 @@ async fn a_recorder_that_is_killed_leaves_all_but_the_look_it_was_writing() {
         before = count;
     }
     let child = recorder(&server.conninfo(), place);
-    wait_for("it to be gone on with", || looks(&path) > before);
+    wait_for("the recording to be continued", || snapshots(&path) > before);
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     let left = finish(child, "the recorder");
     assert_eq!((left.status, left.err.as_str()), (Some(0), ""), "asked to end, it ends well");
-    assert_eq!(exported(place).len(), looks(&path));
+    assert_eq!(exported(place).len(), snapshots(&path));
 }
 
 /// A session that is idle and has a lock that another waits for is critical at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flight_recorder_waits_for_trouble() {
+async fn a_flight_recorder_records_only_around_an_incident() {
     let server = EmbeddedServer::start(Options::default()).await.unwrap();
     let target = server.conninfo();
     let folder = tempfile::tempdir().unwrap();
@@ -78,20 +78,20 @@ async fn a_flight_recorder_waits_for_trouble() {
     let child = locktop(&[&["-w", "record", place, &target][..], &options].concat()).spawn().unwrap();
     let holder = open(&conninfo(&server)).await.client;
     holder.batch_execute("SET application_name = 'holder'; SELECT pg_advisory_lock(7)").await.unwrap();
-    let look = open(&conninfo(&server)).await.client;
-    // The statement that ends a poll, twice: what the first brought is with the recorder then.
+    let observer = open(&conninfo(&server)).await.client;
+    // The statement that ends a poll, twice: the result of the first has reached the recorder then.
     let mut polls = std::collections::BTreeSet::new();
-    wait_until("the recorder to look", async || {
+    wait_until("the recorder to poll", async || {
         let sql = "SELECT state_change::text FROM pg_stat_activity
             WHERE application_name LIKE 'locktop%' AND query LIKE '%clock_timestamp%' AND pid <> pg_backend_pid()";
-        polls.extend(look.query(sql, &[]).await.unwrap().iter().map(|row| row.get::<_, String>(0)));
+        polls.extend(observer.query(sql, &[]).await.unwrap().iter().map(|row| row.get::<_, String>(0)));
         polls.len() > 2
     })
     .await;
     assert_eq!(recordings().len(), 0, "nothing is wrong");
     let waiter = open(&conninfo(&server)).await.client;
     let waiting = tokio::spawn(async move { waiter.batch_execute("SELECT pg_advisory_lock(7)").await });
-    wait_for("trouble to be recorded", || recordings().first().is_some_and(|path| looks(path) > 2));
+    wait_for("the incident to be recorded", || recordings().first().is_some_and(|path| snapshots(path) > 2));
     holder.batch_execute("SELECT pg_advisory_unlock(7)").await.unwrap();
     waiting.await.unwrap().unwrap();
     let path = recordings().remove(0);
@@ -105,13 +105,13 @@ async fn a_flight_recorder_waits_for_trouble() {
     let all = exported(path.to_str().unwrap());
     let critical =
         |one: &Value| one["findings"].as_array().unwrap().iter().any(|found| found["severity"] == "critical");
-    assert!(!critical(&all[0]) && !critical(all.last().unwrap()), "what was before, and what came after");
+    assert!(!critical(&all[0]) && !critical(all.last().unwrap()), "the snapshots before and after it");
     assert!(all.iter().any(critical));
     let left = run(locktop(&["record", place, &target, "--before", "1m"]));
     assert_eq!(left.status, Some(2), "{left:?}");
 }
 
-/// A file for somebody who may see who waits for whom, and no name.
+/// A file for a reader that may see the waits, but no names.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_recording_without_names_has_none() {
     let server = EmbeddedServer::start(Options::default()).await.unwrap();
@@ -125,7 +125,7 @@ async fn a_recording_without_names_has_none() {
     holder.batch_execute("CREATE TABLE s3cret_t (s3cret_c int)").await.unwrap();
     holder.batch_execute("BEGIN; LOCK TABLE s3cret_t; SELECT pg_advisory_lock(7) AS s3cret").await.unwrap();
     let waiting = tokio::spawn(async move { waiter.batch_execute("SELECT s3cret_c FROM s3cret_t").await });
-    wait_until("somebody to wait", async || {
+    wait_until("a session to wait", async || {
         let sql = "SELECT count(*) FROM pg_locks WHERE NOT granted";
         admin.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) == 1
     })
@@ -169,7 +169,7 @@ async fn a_recording_without_names_has_none() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn looks_go_through_a_pipe_and_parts_are_cut_out() {
+async fn recordings_can_be_piped_and_cut() {
     let server = EmbeddedServer::start(Options::default()).await.unwrap();
     let target = server.conninfo();
     let mut record =
@@ -212,9 +212,9 @@ async fn looks_go_through_a_pipe_and_parts_are_cut_out() {
     assert!(left.status == Some(1) && left.err.contains("not a recording"), "{left:?}");
 }
 
-/// What happened, on standard output and in files that nobody else reads.
+/// A report, on standard output and in files that only their owner can read.
 #[test]
-fn a_report_is_written_once_and_says_what_is_wrong() {
+fn a_report_is_not_overwritten_and_wrong_arguments_are_reported() {
     use std::os::unix::fs::PermissionsExt;
 
     let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recordings/format-1.ltr");
@@ -247,7 +247,7 @@ fn a_report_is_written_once_and_says_what_is_wrong() {
         let left = run(locktop(&[&["report", recording], arguments.as_slice()].concat()));
         assert!(left.status == Some(status) && left.err.contains(words), "{arguments:?}: {left:?}");
     }
-    // One that has no costs has none when a part is cut out: they are counted from the looks both times.
+    // A recording without costs has none after a cut: they are counted from the snapshots both times.
     let part = folder.path().join("part.ltr");
     let left = run(locktop(&["cut", recording, "-o", part.to_str().unwrap()]));
     assert_eq!((left.status, left.err.as_str()), (Some(0), ""));
@@ -261,9 +261,9 @@ fn a_report_is_written_once_and_says_what_is_wrong() {
     assert!(left.status == Some(0) && left.out.contains("## Root blockers"), "{left:?}");
 }
 
-/// Who could not connect has recorded nothing, and leaves a recording that is there as it was.
+/// Without a connection nothing is recorded, and an existing recording is unchanged.
 #[tokio::test]
-async fn where_no_look_came_the_file_is_as_it_was() {
+async fn without_a_connection_an_existing_recording_is_unchanged() {
     let directory = tempfile::tempdir().unwrap();
     let place = directory.path().join("a.ltr");
     let path = place.to_str().unwrap();

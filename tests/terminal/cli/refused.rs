@@ -1,4 +1,4 @@
-//! Servers that cannot be had: one clear line on standard error, nothing on standard output, exit status 1, and not a
+//! Servers that cannot be reached: one clear line on standard error, nothing on standard output, exit status 1, and not a
 //! single escape sequence for the terminal.
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
@@ -81,15 +81,15 @@ async fn one_clear_line_each() {
 async fn fails(target: &str, expected: &[String]) {
     let left = run_beside(locktop(&["-w", "snapshot", "--format", "json", target])).await;
     assert_eq!((left.status, left.out.as_str()), (Some(1), ""), "{target}: {}", left.err);
-    let said = without_warning(&left.err, target);
-    is_one_line(&said, expected);
+    let error = without_warning(&left.err, target);
+    is_one_line(&error, expected);
     let target = target.to_owned();
     let (status, written) =
         tokio::task::spawn_blocking(move || Terminal::start(&["-w", &target]).end()).await.unwrap();
     assert_eq!(status, 1, "{written}");
     assert!(!written.contains('\u{1b}'), "{written:?}");
     // The terminal's own carriage returns.
-    assert_eq!(written.replace("\r\n", "\n"), left.err, "the dashboard says the same");
+    assert_eq!(written.replace("\r\n", "\n"), left.err, "the dashboard prints the same");
 }
 
 /// A password on the command line is warned about, in a line before the others.
@@ -111,9 +111,9 @@ fn is_one_line(text: &str, expected: &[String]) {
     }
 }
 
-/// Somebody holds the catalog of all tables: no session can begin, and the server says nothing.
+/// A lock on the catalog of all tables: no session can start, and the server does not answer.
 #[tokio::test]
-async fn a_server_that_takes_the_connection_and_says_nothing() {
+async fn a_server_that_accepts_the_connection_but_does_not_answer_is_reported() {
     let server = EmbeddedServer::start(Options::default()).await.unwrap();
     let locker = open(&conninfo(&server)).await.client;
     locker.batch_execute("BEGIN; LOCK TABLE pg_class IN ACCESS EXCLUSIVE MODE").await.unwrap();
@@ -122,7 +122,7 @@ async fn a_server_that_takes_the_connection_and_says_nothing() {
     fails(&format!("{} connect_timeout=1", server.conninfo()), &[expected]).await;
 }
 
-/// Without a terminal the dashboard refuses before it looks for a server.
+/// Without a terminal the dashboard refuses before it connects to a server.
 #[tokio::test]
 async fn the_dashboard_needs_a_terminal() {
     let target = server().await.conninfo();

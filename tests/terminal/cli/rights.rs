@@ -1,4 +1,4 @@
-//! Roles that may not see everything: they see what they may, and are told why that is all.
+//! Roles with few privileges: they see what they are permitted to, and the missing privilege is reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ async fn server() -> EmbeddedServer {
     server
 }
 
-/// What the role without rights gets.
+/// The document that the role without privileges gets.
 async fn seen(server: &EmbeddedServer) -> Document {
     let target = server.conninfo().replace("user=postgres", "user='on call'");
     let left = run_beside(locktop(&["snapshot", "--format", "json", &target])).await;
@@ -76,7 +76,7 @@ async fn the_grant_that_would_show_more_is_named() {
 }
 
 #[tokio::test]
-async fn a_section_that_cannot_be_read_says_why_and_the_rest_is_there() {
+async fn an_unreadable_section_reports_why_and_the_others_are_complete() {
     let server = server().await;
     let admin = open(&conninfo(&server)).await.client;
     admin.batch_execute("SELECT pg_advisory_lock(7)").await.unwrap();
@@ -104,8 +104,8 @@ async fn a_section_that_cannot_be_read_says_why_and_the_rest_is_there() {
         assert_eq!(document.sections.len(), 6, "{:?}", document.sections);
         assert_eq!(document.backends.is_empty(), section == "backends");
         assert_eq!(document.locks.is_empty(), section == "locks");
-        let told = document.findings.iter().any(|finding| finding.summary.contains(section));
-        assert!(told, "a finding says that {section} is missing: {:?}", document.findings);
+        let is_reported = document.findings.iter().any(|finding| finding.summary.contains(section));
+        assert!(is_reported, "a finding reports that {section} is missing: {:?}", document.findings);
         admin.batch_execute(&format!("GRANT EXECUTE ON FUNCTION {function} TO PUBLIC")).await.unwrap();
     }
     assert!(printed(&server, &conninfo(&server), "table").await.contains("PostgreSQL"));

@@ -1,4 +1,4 @@
-//! The JSON is a contract: every key is there, in every row, with a value of its type.
+//! The JSON is a contract: every key is present, in every row, with a value of its type.
 
 use locktop::demo::scenario::{Scenario, ScratchSchema, Timing};
 use locktop::model::Timestamp;
@@ -54,14 +54,14 @@ fn conforms(what: &str, value: &Value, contract: &str) {
 
 fn all_conform(what: &str, value: &Value, contract: &str) {
     let rows = value[what].as_array().unwrap();
-    assert!(!rows.is_empty(), "there is something to look at in {what}");
+    assert!(!rows.is_empty(), "{what} has no rows");
     for row in rows {
         conforms(what, row, contract);
     }
 }
 
 #[tokio::test]
-async fn every_key_is_there_with_its_type() {
+async fn every_key_is_present_with_its_type() {
     let server = server().await;
     let info = database(server).await;
     let scratch = ScratchSchema::open(&info).await.unwrap();

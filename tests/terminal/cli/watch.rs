@@ -1,4 +1,4 @@
-//! `snapshot --watch`: a line a look, what happened between them, and readers that are slow or go.
+//! `snapshot --watch`: one line per snapshot, the events between them, and readers that are slow or end.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout};
@@ -10,7 +10,7 @@ use tokio_postgres::Client;
 use super::binary::{locktop, run_beside};
 use super::support::{conninfo, open, wait_for, wait_until};
 
-/// The program, and its lines as they come.
+/// The program, and its lines as they arrive.
 struct Watch {
     child: Child,
     lines: BufReader<ChildStdout>,
@@ -52,14 +52,14 @@ impl Watch {
     }
 }
 
-/// Waits until it has polled for as long as ten looks take; one of its two sessions polls.
-async fn ten_polls(look: &Client, what: &str) {
-    let start: String = look.query_one("SELECT now()::text", &[]).await.unwrap().get(0);
+/// Waits until it has polled for as long as ten polls take; one of its two sessions polls.
+async fn ten_polls(observer: &Client, what: &str) {
+    let start: String = observer.query_one("SELECT now()::text", &[]).await.unwrap().get(0);
     let sql = format!(
         "SELECT coalesce(max(query_start) > '{start}'::timestamptz + interval '1.5 s', false)
          FROM pg_stat_activity WHERE application_name = 'locktop'"
     );
-    wait_until(what, async || look.query_one(&sql, &[]).await.unwrap().get::<_, bool>(0)).await;
+    wait_until(what, async || observer.query_one(&sql, &[]).await.unwrap().get::<_, bool>(0)).await;
 }
 
 async fn holder(server: &EmbeddedServer) -> Client {
@@ -69,21 +69,23 @@ async fn holder(server: &EmbeddedServer) -> Client {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_look_is_a_line_and_so_is_what_happens() {
+async fn each_snapshot_and_each_event_is_a_line() {
     let mut server = EmbeddedServer::start(Options::default()).await.unwrap();
     let held = holder(&server).await;
     let mut watch = Watch::start(&server.conninfo(), &["--watch=0.1s", "--events"]);
-    let first = watch.until("a look", |line| line["type"] == "look");
+    let first = watch.until("a snapshot", |line| line["type"] == "look");
     assert_eq!((first["seq"].as_u64(), first["format"].as_u64()), (Some(1), Some(1)));
     assert!(first["locks"].as_array().is_some() && first.get("skipped").is_none(), "{first}");
-    let second = watch.until("another look", |line| line["type"] == "look");
+    let second = watch.until("another snapshot", |line| line["type"] == "look");
     assert_eq!(second["seq"], 2);
 
     let waiter = open(&conninfo(&server)).await.client;
     let waiting = tokio::spawn(async move { waiter.batch_execute("SELECT pg_advisory_lock(7)").await });
     let event = watch.until("the wait", |line| line["type"] == "event" && line["event"] == "wait");
     assert!(event["text"].as_str().unwrap().contains("began to wait"), "{event}");
-    watch.until("a look with a root", |line| line["roots"].as_array().is_some_and(|roots| roots.len() == 1));
+    watch.until("a snapshot with a root", |line| {
+        line["roots"].as_array().is_some_and(|roots| roots.len() == 1)
+    });
     drop(held);
     waiting.await.unwrap().unwrap();
     watch.until("its end", |line| line["event"] == "wait over");
@@ -93,10 +95,10 @@ async fn each_look_is_a_line_and_so_is_what_happens() {
     assert_eq!(down["state"], "down");
     assert!(!down["reason"].as_str().unwrap().is_empty());
     server.restart().await.unwrap();
-    let back = watch.until("the way back", |line| line["type"] == "link");
+    let back = watch.until("the new connection", |line| line["type"] == "link");
     assert_eq!(back["state"], "live");
-    watch.until("a look again", |line| line["type"] == "look");
-    // Whoever reads it has seen enough.
+    watch.until("a snapshot again", |line| line["type"] == "look");
+    // The reader has seen enough.
     assert_eq!(watch.exit(), Some(0));
 }
 
@@ -118,30 +120,30 @@ async fn changes_alone_when_they_are_asked_for() {
     let _held = holder(&server).await;
     let mut watch = Watch::start(&server.conninfo(), &["--watch=0.1s", "--changes"]);
     assert_eq!(watch.next()["seq"], 1);
-    let look = open(&conninfo(&server)).await.client;
-    // Many looks at the same.
-    ten_polls(&look, "ten polls").await;
+    let observer = open(&conninfo(&server)).await.client;
+    // Many snapshots without a change.
+    ten_polls(&observer, "ten polls").await;
     let waiter = open(&conninfo(&server)).await.client;
     let waiting = tokio::spawn(async move { waiter.batch_execute("SELECT pg_advisory_lock(7)").await });
     let changed = watch.next();
     assert_eq!((changed["seq"].as_u64(), changed["roots"].as_array().map(Vec::len)), (Some(2), Some(1)));
     waiting.abort();
-    // It ends when nobody reads, also where there is nothing more to write.
+    // It ends when the pipe has no reader, also if there is nothing more to write.
     assert_eq!(watch.exit(), Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reader_that_is_slow_gets_the_newest_and_is_told_what_it_missed() {
+async fn a_slow_reader_gets_the_newest_snapshot_and_the_number_skipped() {
     let server = EmbeddedServer::start(Options::default()).await.unwrap();
     let many = open(&conninfo(&server)).await.client;
-    // A few looks are more than a pipe takes.
+    // A few snapshots are more than a pipe takes.
     many.batch_execute("SELECT count(pg_advisory_lock(i)) FROM generate_series(1, 2000) AS i").await.unwrap();
     let mut watch = Watch::start(&server.conninfo(), &["--watch=0.1s"]);
-    let look = open(&conninfo(&server)).await.client;
-    ten_polls(&look, "polls beside a look that nobody reads").await;
+    let observer = open(&conninfo(&server)).await.client;
+    ten_polls(&observer, "polls while a snapshot is not read").await;
     let mut seq = 0;
-    watch.until("a look after some that were missed", |line| {
-        // Lines are counted without a hole; what was missed is told beside.
+    watch.until("a snapshot after skipped ones", |line| {
+        // Line numbers have no gap; skipped snapshots are counted separately.
         seq += 1;
         assert_eq!(line["seq"].as_u64(), Some(seq));
         line["skipped"].as_u64() > Some(0)
@@ -149,19 +151,19 @@ async fn a_reader_that_is_slow_gets_the_newest_and_is_told_what_it_missed() {
     assert_eq!(watch.exit(), Some(0));
 }
 
-/// Who makes others wait is blamed, with what it ran; a single look blames nobody.
+/// The blame names the root blocker and its statement; a single snapshot has no blame.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_makes_others_wait_is_blamed() {
+async fn the_root_blocker_is_blamed_for_the_waits() {
     let server = EmbeddedServer::start(Options::default()).await.unwrap();
     let _held = holder(&server).await;
     let mut watch = Watch::start(&server.conninfo(), &["--watch=0.1s"]);
-    assert!(watch.next()["blame"].is_null(), "nobody looked before");
+    assert!(watch.next()["blame"].is_null(), "the first snapshot has no blame");
     let waiter = open(&conninfo(&server)).await.client;
     let waiting = tokio::spawn(async move { waiter.batch_execute("SELECT pg_advisory_lock(7)").await });
-    let look = watch.until("somebody to be blamed", |look| {
-        look["blame"]["by_root"][0]["seconds"].as_f64().is_some_and(|seconds| seconds > 0.3)
+    let snapshot = watch.until("a session to be blamed", |snapshot| {
+        snapshot["blame"]["by_root"][0]["seconds"].as_f64().is_some_and(|seconds| seconds > 0.3)
     });
-    let blame = &look["blame"];
+    let blame = &snapshot["blame"];
     let root = &blame["by_root"][0];
     assert_eq!(
         (&root["share"], &root["most"], &root["doing"]),

@@ -1,4 +1,4 @@
-//! The other lock systems: nothing that must not be is so, however many compete, and whoever is killed or stopped.
+//! The other lock systems: no invariant is violated, however many sessions compete, and whichever are killed or stopped.
 
 use locktop::demo::contest::Contest;
 
@@ -26,7 +26,7 @@ fn none(left: &Left, scenario: &str, keys: &[&str]) {
 }
 
 #[test]
-fn leases_have_one_holder_at_a_time_and_who_lost_one_writes_nothing() {
+fn leases_have_one_holder_at_a_time_and_stale_writes_are_refused() {
     let goals = [
         "leases.taken_over=4",
         "leases.overslept=1",
@@ -66,7 +66,7 @@ fn items_of_a_queue_are_ended_once_though_workers_are_killed() {
 }
 
 #[test]
-fn limits_ids_and_transfers_hold_for_many_sessions_at_once_beside_the_tasks() {
+fn limits_ids_and_transfers_hold_under_concurrency_while_tasks_run() {
     let goals = [
         "ratelimit.refused=300",
         "ratelimit.windows=4",
@@ -133,11 +133,11 @@ fn locks_in_redis_have_one_holder_at_a_moment_though_servers_and_holders_are_kil
 
 #[cfg(feature = "redis")]
 #[test]
-fn without_a_redis_server_the_demo_says_what_to_install() {
+fn a_missing_redis_server_is_reported_with_its_path() {
     let mut command = super::headless::demo(&["--scenario", "redis"]);
     let output = command.env("LOCKTOP_REDIS_SERVER", "/nonexistent/redis-server").output().unwrap();
     let left = Left::from(output);
     assert_eq!((left.status, left.out.as_str()), (Some(1), ""), "{left:?}");
-    let said = "locktop: LOCKTOP_REDIS_SERVER names /nonexistent/redis-server, which does not exist\n";
-    assert_eq!(left.err, said, "{left:?}");
+    let expected = "locktop: LOCKTOP_REDIS_SERVER names /nonexistent/redis-server, which does not exist\n";
+    assert_eq!(left.err, expected, "{left:?}");
 }

@@ -11,14 +11,14 @@ use super::headless::{Running, workers};
 use super::support::{exists, wait_for};
 
 #[test]
-fn an_interrupted_demo_says_what_came_of_it() {
+fn an_interrupted_demo_prints_its_results_and_leaves_no_worker() {
     for signal in [Signal::INT, Signal::TERM] {
         let running = Running::start(&["--duration", "1h", "--format", "json", "--tasks", "20"]);
         wait_for("its workers", || workers(running.pid()).len() == 10);
         let pids = workers(running.pid());
         running.signal(signal);
         let left = running.finish();
-        // What it had time for is left to the machine.
+        // How much was run depends on the machine.
         assert_eq!((left.number("workers"), left.number("double_runs")), (10, 0), "{left:?}");
         assert!(pids.iter().all(|(pid, _)| !exists(*pid)), "{pids:?}");
     }
@@ -46,16 +46,16 @@ fn a_killed_demo_of_leases_and_redis_leaves_no_process_and_no_server_behind() {
         let entries = std::fs::read_dir(place.path()).unwrap().flatten();
         entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("locktop-redis-")).count()
     };
-    // All that there ever were: they are killed and replaced meanwhile, so that not all twelve are there when one is stopped.
+    // All processes so far: they are killed and replaced meanwhile, so that not all twelve exist when one is stopped.
     let mut pids = BTreeSet::new();
-    let mut look = || {
-        let there = workers(running.pid());
-        pids.extend(there.iter().map(|(pid, _)| *pid));
-        (pids.len(), there.iter().any(|(_, state)| *state == 'T'))
+    let mut observe = || {
+        let alive = workers(running.pid());
+        pids.extend(alive.iter().map(|(pid, _)| *pid));
+        (pids.len(), alive.iter().any(|(_, state)| *state == 'T'))
     };
     wait_for("its servers", || servers() == 6);
-    wait_for("its processes", || look().0 >= 12);
-    wait_for("a process to be stopped", || look().1);
+    wait_for("its processes", || observe().0 >= 12);
+    wait_for("a process to be stopped", || observe().1);
     running.signal(Signal::KILL);
     wait_for("the processes to go", || pids.iter().all(|pid| !exists(*pid)));
     wait_for("the servers to go", || servers() == 0);

@@ -1,4 +1,4 @@
-//! The judges can find something: each is shown what must not be, and the demo fails with it.
+//! Each check of the demo can fail: it is shown a violation, and the demo fails with it.
 
 use rustix::process::Signal;
 use tokio_postgres::Client;
@@ -8,11 +8,11 @@ use super::support::wait_until;
 use super::url::{schemas, target};
 
 async fn is_so(client: &Client, question: &str) -> bool {
-    // Its tables may not be there yet.
+    // Its tables may not exist yet.
     client.query_one(question, &[]).await.is_ok_and(|row| row.try_get(0).unwrap_or(false))
 }
 
-/// Plays a scenario on somebody's server until a question is answered with yes, does something to it, and ends it.
+/// Plays a scenario on an external server until the query `ready` returns true, runs `forgery`, and ends the demo.
 async fn meddle(scenario: &str, ready: &str, forgery: &str) -> Left {
     let (target, client) = target().await;
     let running =
@@ -25,7 +25,7 @@ async fn meddle(scenario: &str, ready: &str, forgery: &str) -> Left {
     left
 }
 
-/// The same, where that is found.
+/// The same; the demo has to report `found`.
 async fn forge(scenario: &str, ready: &str, forgery: &str, found: &str) {
     let left = meddle(scenario, ready, forgery).await;
     assert_eq!(left.status, Some(1), "{scenario}: {left:?}");
@@ -80,7 +80,7 @@ async fn an_item_that_is_completed_and_was_not_done() {
 }
 
 #[tokio::test]
-async fn an_item_that_is_gone() {
+async fn a_missing_item_is_detected() {
     let forgery = "DELETE FROM locktop_demo_tasks.task_queue WHERE id = (SELECT max(id) FROM locktop_demo_tasks.task_queue)";
     let ready = "SELECT count(*) > 20 FROM locktop_demo_tasks.task_queue";
     forge("queue", ready, forgery, "queue: items that were added and are missing: 1").await;
@@ -96,7 +96,7 @@ async fn money_out_of_nowhere() {
 
 #[tokio::test]
 async fn a_window_that_begins_before_the_last_is_over() {
-    // One that has just begun is removed: it is surely not over when the next request comes.
+    // One that has just begun is removed: it is surely not over when the next request arrives.
     let ready = "WITH gone AS (DELETE FROM locktop_demo_tasks.rate_limit
                                 WHERE window_start > clock_timestamp() - interval '300 milliseconds' RETURNING 1)
                  SELECT count(*) > 0 FROM gone";
@@ -136,8 +136,8 @@ async fn a_task_that_had_two_runners() {
     forge("redis", ready, forgery, "redis: tasks run twice: 1").await;
 }
 
-/// A generator that gives this in place of ids, until it was asked forty times. Then it is as it was: a schema that somebody has
-/// changed is not removed.
+/// A generator that returns this in place of ids, until it was called forty times. Then it is restored: a schema that was changed is
+/// not removed.
 async fn forge_ids(id: &str, found: &str) {
     let forgery = format!(
         "BEGIN;
@@ -159,7 +159,7 @@ async fn forge_ids(id: &str, found: &str) {
 }
 
 #[tokio::test]
-async fn an_id_that_comes_again() {
+async fn a_repeated_id_is_detected() {
     forge_ids("(1::bigint << 62) + (p_worker_id << 12) + n / 1000", "ids: ids that existed before: ").await;
 }
 

@@ -16,28 +16,28 @@ fn workers_share_the_tasks_and_run_none_twice_at_a_time() {
 }
 
 #[test]
-fn people_get_a_table_and_what_is_missing_is_told() {
+fn the_default_output_is_a_table_and_missed_goals_are_reported() {
     let left = play(&["--workers", "3", "--tasks", "7", "--duration", "1s", "--until", "completed=1000000"]);
     assert_eq!(left.status, Some(1), "{left:?}");
     assert!(left.out.lines().any(|line| line.starts_with("double runs  ")), "{left:?}");
     let shown = |name: &str| left.out.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     assert_eq!((shown("workers"), shown("tasks")), (Some("3"), Some("7")), "{left:?}");
-    // On a busy machine no worker gets to anything within a second, and that is told before.
-    let said = left.err.replace("no task was run\n", "");
-    assert_eq!(said, "locktop: not within 1s: completed=1000000\n", "{left:?}");
+    // On a busy machine no task is run within a second, and that is reported first.
+    let error = left.err.replace("no task was run\n", "");
+    assert_eq!(error, "locktop: not within 1s: completed=1000000\n", "{left:?}");
 }
 
 #[test]
 fn a_demo_of_sessions_that_wait_has_nothing_to_count() {
     let left = play(&["--scenario", "chain"]);
     assert_eq!((left.status, left.out.as_str()), (Some(2), ""));
-    let said =
+    let expected =
         "locktop: --headless counts results: --scenario must be tasks, crash, stall, leases, ratelimit, ";
-    assert!(left.err.starts_with(said), "{left:?}");
+    assert!(left.err.starts_with(expected), "{left:?}");
 }
 
 #[test]
-fn a_number_that_is_none_is_told_with_those_there_are() {
+fn an_unknown_number_is_reported_with_the_known_ones() {
     let left = play(&["--scenario", "leases", "--until", "leases.takenover=1"]);
     assert_eq!((left.status, left.out.as_str()), (Some(2), ""), "{left:?}");
     assert!(

@@ -1,4 +1,4 @@
-//! The witness can fail: with the functions of the published recipe tasks are at work twice at a time, and it says so.
+//! The witness can fail: with the functions of the published recipe a task runs twice at a time, and that is reported.
 
 use std::io::Write;
 
@@ -43,7 +43,7 @@ fn workers_after_the_printed_recipe_run_a_task_twice_at_a_time() {
 
 #[test]
 fn its_recovery_fails_live_work() {
-    // In a time scale at which its time-out is none at all: what it counts as recovered runs on.
+    // At a time scale at which its timeout is nearly zero: tasks that it counts as recovered continue to run.
     let file = recipe();
     let path = file.path().to_str().unwrap();
     let left = play(&[
@@ -62,7 +62,7 @@ fn its_recovery_fails_live_work() {
 }
 
 #[test]
-fn a_recipe_that_cannot_be_run_is_told() {
+fn a_recipe_that_cannot_be_run_is_reported() {
     let left = play(&["--recipe", "/nonexistent/recipe.sql"]);
     assert_eq!((left.status, left.out.as_str()), (Some(1), ""), "{left:?}");
     assert!(left.err.starts_with("locktop: /nonexistent/recipe.sql: "), "{left:?}");

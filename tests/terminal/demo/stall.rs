@@ -1,4 +1,4 @@
-//! Work that hangs: its worker lives and has its lock, so nobody takes it away unless ending it is asked for.
+//! Work that hangs: its worker lives and holds its lock, so its task is not recovered unless ending it is requested.
 
 use rustix::process::Signal;
 
@@ -7,7 +7,7 @@ use super::support::wait_until;
 use super::url::target;
 
 #[tokio::test]
-async fn a_living_worker_is_left_alone_until_somebody_asks_to_end_it() {
+async fn a_live_worker_is_left_alone_until_its_end_is_requested() {
     let (target, client) = target().await;
     let running =
         Running::start(&["--url", &target, "--scenario", "stall", "--duration", "1h", "--format", "json"]);
@@ -24,7 +24,7 @@ async fn a_living_worker_is_left_alone_until_somebody_asks_to_end_it() {
     .await;
     let ended = "SELECT status = 'failed' FROM locktop_demo_tasks.task_execution_log WHERE id = $1";
     wait_until("it to be ended", async || client.query_one(ended, &[&execution]).await.unwrap().get(0)).await;
-    // First somebody asked, and that is on record.
+    // The request was first, and is recorded.
     let audit = "SELECT action FROM locktop_demo_tasks.locktop_audit WHERE execution_id = $1 ORDER BY id";
     let actions: Vec<String> =
         client.query(audit, &[&execution]).await.unwrap().iter().map(|row| row.get(0)).collect();

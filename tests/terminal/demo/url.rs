@@ -1,4 +1,4 @@
-//! On somebody's own server.
+//! The demo on an external server.
 
 use locktop::demo::postgres::EmbeddedServer;
 use locktop::demo::scenario::SCHEMA;
@@ -54,7 +54,7 @@ async fn it_plays_in_schemas_of_its_own_and_removes_them() {
 }
 
 #[tokio::test]
-async fn a_schema_that_is_there_is_left_alone() {
+async fn an_existing_schema_is_left_alone() {
     let (target, mut client) = target().await;
     let name = SchemaName::new(TASKS_SCHEMA).unwrap();
     schema::install(&mut client, &name).await.unwrap();
@@ -66,14 +66,14 @@ async fn a_schema_that_is_there_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_killed_demo_can_be_cleaned_up_after_and_says_how() {
+async fn after_a_kill_the_next_demo_refuses_until_the_schema_is_removed() {
     let (target, client) = target().await;
     let running = Running::start(&["--url", &target, "--duration", "1h"]);
     wait_until("its workers", async || workers(running.pid()).len() == 10).await;
     running.signal(Signal::KILL);
     drop(running);
     let workers = "SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
-    wait_until("its sessions to go", async || client.query_one(workers, &[]).await.unwrap().get(0)).await;
+    wait_until("its sessions to end", async || client.query_one(workers, &[]).await.unwrap().get(0)).await;
     let again = Running::start(&["--url", &target, "--until", "completed=1"]);
     let left = tokio::task::spawn_blocking(|| again.finish()).await.unwrap();
     assert!(left.err.contains("already exists, and the demo would create and drop it"), "{left:?}");
