@@ -62,14 +62,14 @@ fn lines(pool: usize) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn in_session_mode_it_works_and_says_so_and_leaves_nothing_behind() {
+async fn in_session_mode_it_works_shows_the_pooler_and_leaves_nothing_behind() {
     let incident = Incident::crowd(3).await;
     let root = incident.root();
     let pooler = Pooler::start_with(&incident.server, "session", &lines(POOL));
     let target = pooler.target(&incident.info());
     let pool = ConnInfo::parse(&target).unwrap();
     let before = found(&pool).await;
-    let look = support::open(&incident.info()).await.client;
+    let observer = support::open(&incident.info()).await.client;
 
     for size in [(80, 24), (120, 35), (200, 60)] {
         let mut dashboard = Dashboard::at(size, &target, &["--screen", "chains"]);
@@ -82,15 +82,15 @@ async fn in_session_mode_it_works_and_says_so_and_leaves_nothing_behind() {
     dashboard.select_first(&root.to_string());
     dashboard.question("K", "y terminate");
     dashboard.screen.keys("y");
-    support::wait_until("it has ended", async || !is_there(&look, root).await).await;
+    support::wait_until("it has ended", async || !is_there(&observer, root).await).await;
     dashboard.screen.shows("terminated");
     dashboard.quit();
     assert_same(&found(&pool).await, &before);
 }
 
-/// A pool that hands its sessions on as they were left.
+/// A pool that passes its sessions on without a reset.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn nothing_is_left_either_where_the_pooler_resets_nothing() {
+async fn nothing_is_left_behind_when_the_pooler_does_not_reset_sessions() {
     let incident = Incident::crowd(3).await;
     let more = "\nserver_reset_query =";
     let pooler = Pooler::start_with(&incident.server, "session", &(lines(POOL) + more));
@@ -108,7 +108,7 @@ async fn nothing_is_left_either_where_the_pooler_resets_nothing() {
 
 /// Each poll is one transaction there, and each action one message. `more`: sessions in turn, so that no two transactions have the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn in_transaction_mode_it_works_and_says_so_and_leaves_nothing_behind() {
+async fn in_transaction_mode_it_works_shows_the_mode_and_leaves_nothing_behind() {
     for more in ["", "\nserver_round_robin = 1"] {
         let incident = Incident::crowd(3).await;
         let root = incident.root();
@@ -116,7 +116,7 @@ async fn in_transaction_mode_it_works_and_says_so_and_leaves_nothing_behind() {
         let target = pooler.target(&incident.info());
         let pool = ConnInfo::parse(&target).unwrap();
         let before = found(&pool).await;
-        let look = support::open(&incident.info()).await.client;
+        let observer = support::open(&incident.info()).await.client;
         let application = support::open(&pool).await.client;
 
         for size in [(80, 24), (120, 35), (200, 60)] {
@@ -143,7 +143,7 @@ async fn in_transaction_mode_it_works_and_says_so_and_leaves_nothing_behind() {
         dashboard.screen.shows("─ Chains");
         dashboard.question("K", "y terminate");
         dashboard.screen.keys("y");
-        support::wait_until("it has ended", async || !is_there(&look, root).await).await;
+        support::wait_until("it has ended", async || !is_there(&observer, root).await).await;
         dashboard.screen.shows("terminated");
         dashboard.quit();
         drop(application);
@@ -151,16 +151,16 @@ async fn in_transaction_mode_it_works_and_says_so_and_leaves_nothing_behind() {
     }
 }
 
-/// Somebody changes its mode while the program runs.
+/// The mode of the pool is changed while the program runs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_pool_whose_mode_is_changed_is_noticed() {
+async fn a_changed_pool_mode_is_noticed() {
     let incident = Incident::crowd(3).await;
     let root = incident.root();
     let more = "\nadmin_users = postgres\nserver_round_robin = 1";
     let pooler = Pooler::start_with(&incident.server, "session", &(lines(POOL) + more));
     let target = pooler.target(&incident.info());
     let pool = ConnInfo::parse(&target).unwrap();
-    let look = support::open(&incident.info()).await.client;
+    let observer = support::open(&incident.info()).await.client;
     let mut dashboard = Dashboard::at((200, 60), &target, &["--screen", "chains"]);
     dashboard.screen.shows(&root.to_string());
     dashboard.screen.shows(" primary");
@@ -177,13 +177,13 @@ async fn a_pool_whose_mode_is_changed_is_noticed() {
     dashboard.question("K", "y terminate");
     dashboard.screen.keys("y");
     dashboard.screen.shows("terminated");
-    support::wait_until("it has ended", async || !is_there(&look, root).await).await;
+    support::wait_until("it has ended", async || !is_there(&observer, root).await).await;
     dashboard.quit();
 }
 
-/// Where the program is gone in the middle of a poll its transaction is still open, and the pooler gives nobody that session.
+/// If the program is killed in the middle of a poll, its transaction is still open, and the pooler gives no client that session.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn nothing_is_left_where_it_is_killed_in_transaction_mode() {
+async fn nothing_is_left_behind_after_a_kill_in_transaction_mode() {
     let incident = Incident::crowd(3).await;
     let pooler = Pooler::start_with(&incident.server, "transaction", &lines(POOL));
     let target = pooler.target(&incident.info());
@@ -204,9 +204,9 @@ async fn nothing_is_left_where_it_is_killed_in_transaction_mode() {
     assert!(incident.root() > 0);
 }
 
-/// What takes a session for itself names the way past a pooler that keeps none, and has set nothing.
+/// A command that needs a session of its own names the way past a pooler that keeps none, and has set nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn in_transaction_mode_what_takes_a_session_is_refused() {
+async fn in_transaction_mode_commands_that_need_a_session_are_refused() {
     let incident = Incident::crowd(3).await;
     let pooler = Pooler::start_with(&incident.server, "transaction", &lines(POOL));
     let target = pooler.target(&incident.info());
@@ -215,14 +215,14 @@ async fn in_transaction_mode_what_takes_a_session_is_refused() {
     for words in [["schema", "status"], ["schema", "install"]] {
         let left = binary::run(binary::locktop(&[&["-w"], &words[..], &[&target]].concat()));
         assert_eq!((left.status, left.out.as_str()), (Some(1), ""), "{left:?}");
-        let said = "a pooler in transaction mode is between locktop and the server, and this needs a session of its own: connect directly to the host and port";
-        assert!(left.err.contains(said), "{left:?}");
+        let expected = "a pooler in transaction mode is between locktop and the server, and this needs a session of its own: connect directly to the host and port";
+        assert!(left.err.contains(expected), "{left:?}");
     }
     assert_same(&found(&pool).await, &before);
     assert!(incident.root() > 0);
 }
 
-/// A pool of one session has none for a second connection, so that nobody can tell whether it keeps it: each poll is a transaction there
+/// A pool of one session has none for a second connection, so that it is not known whether it keeps it: each poll is a transaction there
 /// too. A pool that lends sessions by the statement takes no transaction.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_pool_of_one_session_is_read_and_one_in_statement_mode_is_refused() {

@@ -4,7 +4,7 @@ use super::escapes::{Piece, attributes, pieces};
 use super::incident::Incident;
 use super::screen::{Screen, find};
 
-/// Looks at several pages, quits, and returns all that was written.
+/// Opens several pages, quits, and returns all that was written.
 fn tour(mut screen: Screen, root: i32) -> Vec<u8> {
     let root = root.to_string();
     screen.shows(&root);
@@ -77,7 +77,7 @@ async fn without_colours_the_selection_is_seen() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn only_ascii_is_written_where_only_ascii_is_wanted() {
+async fn only_ascii_is_written_when_ascii_is_requested() {
     let incident = Incident::crowd(12).await;
     let client = super::support::open(&incident.info().with_application_name("報告")).await.client;
     client.batch_execute("SELECT 'Grüße, 報告 │ ░'").await.unwrap();

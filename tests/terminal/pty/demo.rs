@@ -59,8 +59,8 @@ fn tasks_and_all_three_lock_scenarios_appear() {
     let named = ["tasks", "chain", "convoy", "deadlock"].map(|name| format!("--scenario={name}"));
     let arguments = [&["--refresh", "0.2s", "demo"][..], &named.each_ref().map(String::as_str)].concat();
     let mut screen = Screen::spawn((160, 50), &[], &arguments);
-    for who in ["psql-anna", "deploy-ci", "picker-"] {
-        screen.shows(who);
+    for name in ["psql-anna", "deploy-ci", "picker-"] {
+        screen.shows(name);
     }
     screen.shows("1 deadlock");
     screen.keys("4");
@@ -68,7 +68,7 @@ fn tasks_and_all_three_lock_scenarios_appear() {
     screen.shows("worker-");
 }
 
-/// As somebody does who sees it for the first time: the line says what to try.
+/// The first steps of a new user: the line names what to try.
 #[test]
 fn a_stranger_ends_the_root_that_the_demo_begins_with() {
     let mut screen = Screen::spawn((80, 24), &[], &["--refresh", "0.2s", "demo"]);
@@ -154,10 +154,10 @@ fn within_three(screen: &mut Screen, attempt: impl Fn(&mut Screen) -> bool) {
     assert!((0..3).any(&mut is_done), "{}", screen.contents());
 }
 
-/// Goes to a row with this in it. One that has just gone leaves nothing selected.
+/// Goes to a row with this in it. A row that has just disappeared leaves nothing selected.
 fn select(screen: &mut Screen, key: &str, text: &str) {
     wait_for("a row to be selected", || {
-        // Enter after a question that closed by itself has opened the page of a row.
+        // Enter after a question that closed on its own has opened the page of a row.
         if !screen.contents().lines().any(|line| line.starts_with('>')) {
             screen.keys("<esc>");
         }
@@ -169,13 +169,13 @@ fn select(screen: &mut Screen, key: &str, text: &str) {
 #[test]
 fn a_person_recovers_an_orphan_of_the_demo() {
     let mut screen = Screen::spawn((120, 35), &[], &["--refresh", "0.5s", "demo", "--scenario", "crash"]);
-    // As the finding has it: the line that says what to try speaks of an orphan before there is one.
+    // In the words of the finding: the line that names what to try mentions an orphan before one exists.
     screen.shows(" orphaned, ");
     screen.keys("4");
     screen.hides("Advisory");
     screen.keys("/orphan<enter>");
     within_three(&mut screen, |screen| {
-        // The youngest: nobody else is about to recover it.
+        // The youngest: no other session is about to recover it.
         select(screen, "G", "orphan");
         screen.keys("R");
         if !screen.answers("y recover", &["Nothing is done", "it is not running"]) {
@@ -214,7 +214,7 @@ fn a_person_ends_a_live_lease_of_the_demo() {
 }
 
 #[test]
-fn lost_workers_and_late_tasks_are_told() {
+fn orphans_and_slow_tasks_are_shown() {
     let mut screen = Screen::spawn((160, 50), &[], &["--refresh", "0.2s", "demo", "--scenario", "crash"]);
     screen.keys("4");
     for state in ["orphan", "slow"] {

@@ -1,4 +1,4 @@
-//! What happens while nobody draws it.
+//! Events that happen while the screen is not drawn.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -47,8 +47,8 @@ fn turns(pid: Pid) -> Option<u64> {
     text.split_whitespace().nth(2)?.parse().ok()
 }
 
-/// Waits until the thread that draws stands still, though it is asked to draw everything anew and again.
-async fn stands_still(screen: &mut Screen, client: &tokio_postgres::Client) {
+/// Waits until the thread that draws is blocked, though it is asked again and again to redraw everything.
+async fn drawing_blocks(screen: &mut Screen, client: &tokio_postgres::Client) {
     let Some(mut before) = turns(screen.pid()) else { return };
     wait_until("the drawing to be held up", async || {
         for _ in 0..7 {
@@ -61,7 +61,7 @@ async fn stands_still(screen: &mut Screen, client: &tokio_postgres::Client) {
     .await;
 }
 
-/// Somebody who waits for a key, and gives it back as soon as he has it.
+/// A session that waits for a key, and releases it as soon as it has acquired it.
 fn waiter(connection: Connection, key: i64) -> JoinHandle<Connection> {
     tokio::spawn(async move {
         let sql = format!("SELECT pg_advisory_lock({key}), pg_advisory_unlock({key})");
@@ -70,7 +70,7 @@ fn waiter(connection: Connection, key: i64) -> JoinHandle<Connection> {
     })
 }
 
-/// Lets sessions wait, each for a key of its own, until at least two polls must have seen that; then lets them have it.
+/// Lets sessions wait, each for a key of its own, until at least two polls must have seen that; then releases the keys.
 async fn round(
     holder: &Connection,
     waiters: Vec<Connection>,
@@ -99,7 +99,7 @@ async fn round(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_wait_is_lost_while_nobody_reads_the_terminal() {
+async fn no_wait_is_lost_while_the_terminal_is_not_read() {
     let incident = Incident::none().await;
     let info = incident.info();
     let holder = support::open(&info).await;
@@ -113,9 +113,9 @@ async fn no_wait_is_lost_while_nobody_reads_the_terminal() {
     screen.shows("connected to PostgreSQL");
 
     screen.stop_reading();
-    // A few whole frames of this size are more than a terminal takes that nobody reads.
+    // A few whole frames of this size are more than a terminal takes that is not read.
     screen.resize((240, 90));
-    stands_still(&mut screen, &observer).await;
+    drawing_blocks(&mut screen, &observer).await;
     let stopped = clock::monotonic();
     let (least, time) = if is_long() { (8, Duration::from_secs(30)) } else { (4, Duration::ZERO) };
     let (mut first, mut rounds) = (FIRST, 0);
@@ -124,7 +124,7 @@ async fn no_wait_is_lost_while_nobody_reads_the_terminal() {
         (first, rounds) = (first + ROUND, rounds + 1);
     }
     polled(&observer, 2).await;
-    stands_still(&mut screen, &observer).await;
+    drawing_blocks(&mut screen, &observer).await;
     assert!(!screen.contents().contains(&FIRST.to_string()), "the screen was not stopped");
 
     screen.read_on();

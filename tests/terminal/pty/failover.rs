@@ -25,7 +25,7 @@ async fn pair() -> (EmbeddedServer, EmbeddedServer) {
     (primary, standby)
 }
 
-/// Waits until the standby has all that there is.
+/// Waits until the standby has replayed everything.
 async fn follows(primary: &EmbeddedServer, standby: &EmbeddedServer) {
     let there = client(primary).await;
     there.batch_execute("DROP TABLE IF EXISTS mark; CREATE TABLE mark ()").await.unwrap();
@@ -35,9 +35,9 @@ async fn follows(primary: &EmbeddedServer, standby: &EmbeddedServer) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_standby_says_what_it_is_and_how_far_behind() {
+async fn a_standby_is_shown_with_its_replication_lag() {
     let (mut primary, standby) = pair().await;
-    let look = client(&standby).await;
+    let observer = client(&standby).await;
     for size in [(80, 24), (120, 35), (200, 60)] {
         let mut dashboard = Dashboard::at(size, &standby.conninfo(), &[]);
         dashboard.screen.shows(" standby");
@@ -51,7 +51,7 @@ async fn a_standby_says_what_it_is_and_how_far_behind() {
     let mut dashboard = Dashboard::at((120, 35), &standby.conninfo(), &["--screen", "tasks"]);
     dashboard.screen.shows(" standby");
     dashboard.screen.shows(" · lag 0s · ");
-    // What writes is not offered, and pressed all the same it says where it can be done.
+    // A write is not offered, and its shortcut shows where it can be done.
     dashboard.select_first("report");
     dashboard.screen.hides("E disable");
     dashboard.screen.keys("E");
@@ -59,19 +59,19 @@ async fn a_standby_says_what_it_is_and_how_far_behind() {
     assert_eq!(dashboard.asked(), 0);
     dashboard.take_away("which is read-only");
 
-    // It is behind as long as it does not replay what it has.
-    look.batch_execute("SELECT pg_wal_replay_pause()").await.unwrap();
-    becomes(&look, "SELECT pg_get_wal_replay_pause_state()", "paused").await;
+    // It lags as long as it does not replay what it has received.
+    observer.batch_execute("SELECT pg_wal_replay_pause()").await.unwrap();
+    becomes(&observer, "SELECT pg_get_wal_replay_pause_state()", "paused").await;
     client(&primary).await.batch_execute("CREATE TABLE later ()").await.unwrap();
     dashboard.screen.wait_for("a growing lag", |screen| {
         let text = screen.contents();
         text.contains(" standby") && text.contains(" · lag ") && !text.contains("lag 0s")
     });
-    look.batch_execute("SELECT pg_wal_replay_resume()").await.unwrap();
+    observer.batch_execute("SELECT pg_wal_replay_resume()").await.unwrap();
     dashboard.screen.shows(" standby");
     dashboard.screen.shows(" · lag 0s · ");
 
-    // Without a primary nobody knows how far behind it is.
+    // Without a primary the lag is not known.
     primary.kill_hard().await.unwrap();
     dashboard.screen.shows(" standby");
     dashboard.screen.shows(" · no WAL stream · ");
@@ -99,13 +99,13 @@ async fn with_three_hosts_it_follows_the_primary() {
     primary.kill_hard().await.unwrap();
     dashboard.screen.wait_for("DOWN with the age of the data", |screen| {
         let text = screen.contents();
-        // Its holder may be gone before the last look: it ends with the server's first process.
+        // Its holder may have ended before the last snapshot: it ends with the server's first process.
         text.contains("DOWN, data ") && text.contains("s old") && text.contains("report")
     });
-    let look = client(&standby).await;
-    look.batch_execute("SELECT pg_promote()").await.unwrap();
-    look.batch_execute("SELECT pg_advisory_lock(4712)").await.unwrap();
-    // What the old primary had is gone, and what the new one has is there.
+    let observer = client(&standby).await;
+    observer.batch_execute("SELECT pg_promote()").await.unwrap();
+    observer.batch_execute("SELECT pg_advisory_lock(4712)").await.unwrap();
+    // The lock of the old primary is not shown any more, and the one of the new primary is.
     dashboard.screen.wait_for("the new primary", |screen| {
         let text = screen.contents();
         text.contains("LIVE") && text.contains(" primary") && text.contains("4712") && !text.contains("4711")

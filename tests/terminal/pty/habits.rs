@@ -1,4 +1,4 @@
-//! What makes a dashboard one's own: it begins as it was left, tells whoever does not look, and is no burden to the server.
+//! The dashboard in daily use: it starts as it was left, notifies a user who does not watch it, and limits its load on the server.
 
 use locktop::demo::scenario::AdvisoryContention;
 use locktop::pg::conninfo::ConnInfo;
@@ -38,7 +38,7 @@ async fn it_begins_as_it_was_left() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn what_becomes_critical_rings_the_bell_and_stands_in_the_title() {
+async fn a_critical_finding_rings_the_bell_and_appears_in_the_title() {
     let incident = Incident::none().await;
     let config = "notify = [\"bell\", \"title\", \"osc9\", \"osc777\"]\n[thresholds]\nblocked = 3\n";
     let mut dashboard = Dashboard::with((120, 35), &incident.server.conninfo(), &[], config);
@@ -57,11 +57,11 @@ async fn what_becomes_critical_rings_the_bell_and_stands_in_the_title() {
     dashboard.quit();
     let raw = dashboard.screen.seen().raw.clone();
     assert!(has(&raw, "\x1b[23;2t"), "the title that the window had is back");
-    assert_eq!(raw.windows(4).filter(|window| window == b"\x1b]9;").count(), 1, "it is told once");
+    assert_eq!(raw.windows(4).filter(|window| window == b"\x1b]9;").count(), 1, "it is reported once");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_look_that_is_too_dear_is_made_less_often() {
+async fn an_expensive_poll_is_run_less_often() {
     let server = support::server().await;
     support::database(server).await;
     // Whatever reading pg_locks takes, it is more than that.
@@ -113,7 +113,7 @@ async fn sessions_of_a_kind_are_ended_by_a_filter_and_marks() {
     dashboard.screen.keys("3<enter>");
     dashboard.screen.shows("2 of 3 terminated");
     for (at, is_left) in [(0, true), (1, false), (2, false), (3, true), (4, true)] {
-        support::wait_until("the right ones to be gone", async || {
+        support::wait_until("the right sessions to be terminated", async || {
             is_there(&admin, pids[at]).await == is_left
         })
         .await;

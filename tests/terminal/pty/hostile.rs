@@ -29,7 +29,7 @@ fn is_own(piece: &Piece) -> bool {
 }
 
 /// Goes through the screens that show the text, quits, and checks everything that was written.
-fn look_everywhere(mut screen: Screen, pid: i32, shown: &str) {
+fn visit_screens(mut screen: Screen, pid: i32, shown: &str) {
     let pid = pid.to_string();
     screen.shows(&pid);
     for (keys, text) in [("2", " Chains "), ("3", " Locks "), ("a", "of all types"), ("7", " Backends ")] {
@@ -76,7 +76,7 @@ async fn escape_sequences_in_queries_and_names_stay_text() {
         .unwrap();
     for arguments in [&[][..], &["--ascii"]] {
         let screen = incident.screen((140, 40), &[], arguments);
-        look_everywhere(screen, pid, "seen */");
+        visit_screens(screen, pid, "seen */");
     }
 }
 
@@ -91,12 +91,12 @@ async fn bytes_that_are_no_utf_8_are_shown_as_data() {
         let text = if encoding == "EUC_JP" { "報告書" } else { "Größe \u{9b}31m" };
         let pid = holder(&connection, text).await;
         connection.client.batch_execute(&format!("SELECT 1 /* {text} seen */")).await.unwrap();
-        look_everywhere(incident.screen((140, 40), &[], &[]), pid, "seen */");
+        visit_screens(incident.screen((140, 40), &[], &[]), pid, "seen */");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn what_follows_wide_characters_is_where_it_belongs() {
+async fn text_after_wide_characters_is_in_its_column() {
     let incident = Incident::crowd(1).await;
     let (root, info) = (incident.root(), incident.info());
     let client = support::open(&info).await.client;

@@ -1,4 +1,4 @@
-//! The program ends while something that it asked for has no answer yet.
+//! The program ends while an action that it requested has no answer yet.
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -8,7 +8,7 @@ use super::support;
 
 const SIZE: (u16, u16) = (120, 30);
 
-/// Whether a process that stands still has SIGTERM before it; yes where the system does not show that.
+/// Whether a stopped process has a pending SIGTERM; true if the system does not show that.
 fn has_its_signal(pid: i32) -> bool {
     let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { return true };
     let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).unwrap();
@@ -16,10 +16,10 @@ fn has_its_signal(pid: i32) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn what_was_asked_without_an_answer_is_told_at_the_next_start() {
+async fn an_unanswered_action_is_reported_at_the_next_start() {
     let incident = Incident::none().await;
     let target = incident.server.conninfo();
-    let look = support::open(&incident.info()).await.client;
+    let observer = support::open(&incident.info()).await.client;
     let session = support::open(&incident.info()).await;
     session.client.batch_execute("SET application_name = 'stuck'").await.unwrap();
     let pid = support::pid(&session.client).await;
@@ -32,19 +32,19 @@ async fn what_was_asked_without_an_answer_is_told_at_the_next_start() {
     kill_process(process, Signal::STOP).unwrap();
     dashboard.screen.keys("y");
     dashboard.screen.shows("terminate: sending");
-    support::wait_for("the order to be on record", || dashboard.asked() == 1);
-    // On record it is before it is sent.
+    support::wait_for("the request to be recorded", || dashboard.asked() == 1);
+    // It is recorded before it is sent.
     support::wait_for("the server to have signalled it", || has_its_signal(pid));
     dashboard.quit();
     assert_eq!(dashboard.on_record("\"event\":\"result\""), 0);
-    assert!(is_there(&look, pid).await);
+    assert!(is_there(&observer, pid).await);
 
     dashboard.again(SIZE, &target, &["--screen", "events"]);
     dashboard.screen.shows(&format!("terminate {pid}"));
     dashboard.screen.shows("outcome unknown: asked at ");
     dashboard.quit();
-    // What it was asked for stands, whoever asked.
+    // The request is still valid after the program has ended.
     kill_process(process, Signal::CONT).unwrap();
-    support::wait_until("it ends", async || !is_there(&look, pid).await).await;
+    support::wait_until("it ends", async || !is_there(&observer, pid).await).await;
     assert_eq!((dashboard.asked(), dashboard.on_record("outcome unknown")), (1, 0));
 }

@@ -1,4 +1,4 @@
-//! The server is there, and is not locktop's any more: it stands still, ends locktop's sessions, or has no such database.
+//! The server runs, and locktop loses it: the server is stopped, terminates locktop's sessions, or has no such database.
 
 use rustix::process::Pid;
 
@@ -7,11 +7,12 @@ use super::incident::Incident;
 use super::outage::{Stopped, is_down};
 use super::{process, support};
 
-/// Both sessions of the program. What the test itself asks on has the same name.
-const OURS: &str = "FROM pg_stat_activity WHERE application_name = 'locktop' AND pid <> pg_backend_pid()";
+/// Both sessions of the program. The test's own session has the same name.
+const OWN_SESSIONS: &str =
+    "FROM pg_stat_activity WHERE application_name = 'locktop' AND pid <> pg_backend_pid()";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_whole_server_that_stands_still_and_goes_on() {
+async fn a_stopped_server_is_shown_as_down_until_it_continues() {
     let incident = Incident::crowd(5).await;
     let root = incident.root().to_string();
     let mut screen = incident.looked_at((80, 24));
@@ -39,23 +40,23 @@ async fn a_whole_server_that_stands_still_and_goes_on() {
 async fn sessions_of_its_own_that_are_terminated() {
     let incident = Incident::crowd(5).await;
     let root = incident.root();
-    let look = support::open(&incident.info()).await.client;
+    let observer = support::open(&incident.info()).await.client;
     let mut dashboard = Dashboard::at((80, 24), &incident.server.conninfo(), &["--screen", "chains"]);
     dashboard.screen.shows(&root.to_string());
-    let count = format!("SELECT count(*) {OURS}");
-    super::dashboard::becomes(&look, &count, "2").await;
-    look.execute(&format!("SELECT pg_terminate_backend(pid) {OURS}"), &[]).await.unwrap();
+    let count = format!("SELECT count(*) {OWN_SESSIONS}");
+    super::dashboard::becomes(&observer, &count, "2").await;
+    observer.execute(&format!("SELECT pg_terminate_backend(pid) {OWN_SESSIONS}"), &[]).await.unwrap();
     dashboard
         .screen
         .wait("the loss to be noticed", |seen| String::from_utf8_lossy(&seen.raw).contains("DOWN"));
     dashboard.screen.shows("LIVE");
-    super::dashboard::becomes(&look, &count, "2").await;
+    super::dashboard::becomes(&observer, &count, "2").await;
     // The one that acts as well.
     dashboard.select_first(&root.to_string());
     dashboard.question("K", "y terminate");
     dashboard.screen.keys("y");
-    support::wait_until("it has ended", async || !is_there(&look, root).await).await;
-    // What the server said is among the events; where it said so to a question beside the poll the connection just ends.
+    support::wait_until("it has ended", async || !is_there(&observer, root).await).await;
+    // The server's message is among the events; if it answered a statement outside of the poll, the connection just ends.
     dashboard.screen.keys("8");
     dashboard.screen.wait_for("why the connection was lost", |screen| {
         let text = screen.contents();
@@ -70,15 +71,15 @@ async fn sessions_of_its_own_that_are_terminated() {
 async fn a_database_that_is_dropped_and_made_again() {
     let incident = Incident::crowd(5).await;
     let root = incident.root().to_string();
-    let look = support::open(&incident.info()).await.client;
-    look.batch_execute("CREATE DATABASE shop").await.unwrap();
+    let observer = support::open(&incident.info()).await.client;
+    observer.batch_execute("CREATE DATABASE shop").await.unwrap();
     let target = incident.server.conninfo().replace("dbname=postgres", "dbname=shop");
     let mut dashboard = Dashboard::at((80, 24), &target, &[]);
     dashboard.screen.shows(&root);
-    look.batch_execute("DROP DATABASE shop WITH (FORCE)").await.unwrap();
+    observer.batch_execute("DROP DATABASE shop WITH (FORCE)").await.unwrap();
     dashboard.screen.shows("database \"shop\" does not exist");
     is_down(&mut dashboard.screen, &root);
-    look.batch_execute("CREATE DATABASE shop").await.unwrap();
+    observer.batch_execute("CREATE DATABASE shop").await.unwrap();
     dashboard.screen.wait_for("the same as new", |screen| {
         let text = screen.contents();
         text.contains("LIVE") && text.contains(&root) && !text.contains("DOWN")

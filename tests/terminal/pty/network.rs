@@ -10,13 +10,13 @@ use super::screen::{Screen, Size};
 use super::support;
 
 /// The program behind a network, once it shows the root.
-fn looked_at(incident: &Incident, network: &Proxy, refresh: &str) -> Screen {
+fn screen_behind(incident: &Incident, network: &Proxy, refresh: &str) -> Screen {
     let screen = Screen::spawn((80, 24), &[], &[&network.target(), "--refresh", refresh]);
     screen.shows(&incident.root().to_string());
     screen
 }
 
-/// What the poll said then is on the screen again, as new.
+/// The result of the poll is on the screen again, as current data.
 fn is_live(screen: &Screen, root: &str) {
     screen.wait_for("new data", |screen| {
         let text = screen.contents();
@@ -35,11 +35,11 @@ fn quit(mut screen: Screen) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn silence_in_a_poll_is_told_and_is_over_when_it_is_over() {
+async fn silence_during_a_poll_is_shown_until_the_network_recovers() {
     let incident = Incident::crowd(5).await;
     let root = incident.root().to_string();
     let network = Proxy::before(&incident.server);
-    let mut screen = looked_at(&incident, &network, "0.2s");
+    let mut screen = screen_behind(&incident, &network, "0.2s");
     network.fall_silent();
     screen.wait_for("old data with its age", |screen| {
         let text = screen.contents();
@@ -51,13 +51,13 @@ async fn silence_in_a_poll_is_told_and_is_over_when_it_is_over() {
     quit(screen);
 }
 
-/// Nothing is sent for a minute there, and still it is noticed.
+/// Nothing is sent for a minute, and the silence is noticed all the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn silence_between_two_polls_is_noticed_before_the_next() {
     let incident = Incident::crowd(5).await;
     let root = incident.root().to_string();
     let network = Proxy::before(&incident.server);
-    let mut screen = looked_at(&incident, &network, "60s");
+    let mut screen = screen_behind(&incident, &network, "60s");
     network.fall_silent();
     is_down(&mut screen, &root);
     network.go_on();
@@ -65,12 +65,12 @@ async fn silence_between_two_polls_is_noticed_before_the_next() {
     quit(screen);
 }
 
-/// Somebody who is about to act on the root, over both of the program's connections.
+/// A dashboard that is about to act on the root, with both of its connections open.
 struct Acting {
     incident: Incident,
     root: i32,
     network: Proxy,
-    look: tokio_postgres::Client,
+    observer: tokio_postgres::Client,
     dashboard: Dashboard,
 }
 
@@ -79,44 +79,44 @@ impl Acting {
         let incident = Incident::crowd(5).await;
         let root = incident.root();
         let network = Proxy::before(&incident.server);
-        let look = support::open(&incident.info()).await.client;
+        let observer = support::open(&incident.info()).await.client;
         let dashboard = Dashboard::at(size, &network.target(), &["--screen", "chains"]);
         dashboard.screen.shows(&root.to_string());
         support::wait_for("both connections", || network.connections() == 2);
-        Self { incident, root, network, look, dashboard }
+        Self { incident, root, network, observer, dashboard }
     }
 }
 
-/// A firewall that forgets connections answers nothing on them, also when all is well again.
+/// A firewall that forgets connections answers nothing on them, also after the network has recovered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn connections_that_stay_silent_for_ever_are_replaced() {
-    let Acting { incident: _incident, root, network, look, mut dashboard } = Acting::at((80, 24)).await;
+    let Acting { incident: _incident, root, network, observer, mut dashboard } = Acting::at((80, 24)).await;
     network.forget();
     was_down(&dashboard.screen);
     is_live(&dashboard.screen, &root.to_string());
     // An attempt may have timed out on a machine that is busy.
     support::wait_for("two new connections", || network.connections() >= 4);
-    terminate(&mut dashboard, &look, root).await;
+    terminate(&mut dashboard, &observer, root).await;
     dashboard.quit();
 }
 
-/// The poll goes on, and the connection that acts is there when somebody acts.
+/// The poll continues, and the connection that acts is replaced before it is needed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_connection_that_acts_is_replaced_when_it_alone_falls_silent() {
-    let Acting { incident: _incident, root, network, look, mut dashboard } = Acting::at((80, 24)).await;
+    let Acting { incident: _incident, root, network, observer, mut dashboard } = Acting::at((80, 24)).await;
     network.forget_one(1);
     support::wait_for("a third connection", || network.connections() >= 3);
-    terminate(&mut dashboard, &look, root).await;
+    terminate(&mut dashboard, &observer, root).await;
     assert!(!String::from_utf8_lossy(&dashboard.screen.seen().raw).contains("DOWN"));
     dashboard.quit();
 }
 
-/// Ends the root by the key for that.
-async fn terminate(dashboard: &mut Dashboard, look: &tokio_postgres::Client, root: i32) {
+/// Terminates the root with the shortcut for that.
+async fn terminate(dashboard: &mut Dashboard, observer: &tokio_postgres::Client, root: i32) {
     dashboard.select_first(&root.to_string());
     dashboard.question("K", "y terminate");
     dashboard.screen.keys("y");
-    support::wait_until("it has ended", async || !is_there(look, root).await).await;
+    support::wait_until("it has ended", async || !is_there(observer, root).await).await;
     dashboard.done(1);
 }
 
@@ -126,7 +126,7 @@ async fn a_reset_and_a_message_that_ends_in_the_middle_are_losses_like_others() 
     let root = incident.root().to_string();
     let network = Proxy::before(&incident.server);
     for lose in [Proxy::reset, Proxy::cut] {
-        let mut screen = looked_at(&incident, &network, "0.2s");
+        let mut screen = screen_behind(&incident, &network, "0.2s");
         lose(&network);
         was_down(&screen);
         is_live(&screen, &root);
@@ -156,10 +156,10 @@ async fn a_slow_network_is_no_loss() {
     quit(screen);
 }
 
-/// What is sent into silence would arrive when nobody wants it any more.
+/// A statement sent into silence would arrive when it is not wanted any more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn nothing_is_sent_into_silence() {
-    let Acting { incident: _incident, root, network, look, mut dashboard } = Acting::at((110, 24)).await;
+    let Acting { incident: _incident, root, network, observer, mut dashboard } = Acting::at((110, 24)).await;
     dashboard.select_first(&root.to_string());
     dashboard.question("K", "y terminate");
     network.fall_silent();
@@ -168,8 +168,8 @@ async fn nothing_is_sent_into_silence() {
     network.go_on();
     // All that was held up has arrived by then.
     is_live(&dashboard.screen, &root.to_string());
-    assert!(is_there(&look, root).await);
+    assert!(is_there(&observer, root).await);
     assert_eq!(dashboard.asked(), 0);
-    terminate(&mut dashboard, &look, root).await;
+    terminate(&mut dashboard, &observer, root).await;
     dashboard.quit();
 }

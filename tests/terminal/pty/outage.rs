@@ -1,4 +1,4 @@
-//! The server goes away, or does not answer.
+//! The server ends, or does not answer.
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -29,7 +29,7 @@ pub(super) fn is_down(screen: &mut Screen, root: &str) {
         let text = screen.contents();
         text.contains("DOWN, data ") && text.contains("s old") && text.contains("\nDOWN ")
     });
-    assert!(screen.contents().contains(root), "the rows are gone:\n{}", screen.contents());
+    assert!(screen.contents().contains(root), "the rows are not shown:\n{}", screen.contents());
     assert!(!screen.contents().contains("LIVE"), "{}", screen.contents());
     screen.keys("7");
     screen.shows("Backends ·");
@@ -42,7 +42,7 @@ pub(super) fn is_down(screen: &mut Screen, root: &str) {
     screen.shows("Chains ·");
 }
 
-/// The same server with new processes: what waited is gone.
+/// The same server with new processes: the waiting sessions have ended.
 fn is_back(screen: &Screen, root: &str) {
     screen.shows("LIVE");
     screen.hides("DOWN");
@@ -53,7 +53,7 @@ fn is_back(screen: &Screen, root: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_server_that_is_killed_and_comes_back() {
+async fn a_killed_server_is_shown_as_down_until_it_restarts() {
     let mut incident = Incident::crowd(5).await;
     let root = incident.root().to_string();
     let mut screen = incident.looked_at((80, 24));
@@ -92,9 +92,9 @@ async fn a_server_that_does_not_answer() {
     let root = incident.root().to_string();
     let mut screen = incident.looked_at((80, 24));
     let client = support::open(&incident.info()).await.client;
-    let ours = "SELECT pid FROM pg_stat_activity WHERE application_name = 'locktop'
+    let own = "SELECT pid FROM pg_stat_activity WHERE application_name = 'locktop'
                 AND pid <> pg_backend_pid()";
-    let rows = client.query(ours, &[]).await.unwrap();
+    let rows = client.query(own, &[]).await.unwrap();
     assert!(!rows.is_empty(), "the program has no session");
     let stopped: Vec<_> = rows.iter().map(|row| Stopped::new(row.get(0))).collect();
     screen.wait_for("old data with its age", |screen| {

@@ -54,9 +54,9 @@ async fn a_log_has_the_connection_its_loss_and_an_action_and_no_secret() {
     assert!(!text.contains(SECRET) && !text.contains('\u{1b}'), "{text}");
 }
 
-/// A disk that is full, and a link: the first is no reason to stop, the second to begin.
+/// A symbolic link is refused before anything else; a failed connection is logged without its password.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_log_that_cannot_be_written_is_said_before_anything_is_asked() {
+async fn a_log_that_cannot_be_written_is_reported_before_connecting() {
     use super::binary::{locktop, run_beside};
     let folder = tempfile::tempdir().unwrap();
     let link = folder.path().join("link");

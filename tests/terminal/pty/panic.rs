@@ -46,7 +46,7 @@ async fn a_panic_of_any_task_ends_the_program() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 #[cfg_attr(not(debug_assertions), ignore = "the fault exists in debug builds alone")]
-async fn a_panic_ends_the_program_also_when_nobody_reads_the_terminal() {
+async fn a_panic_ends_the_program_while_the_terminal_is_not_read() {
     let incident = Incident::crowd(2).await;
     let mut screen = incident.screen((200, 60), &[("LOCKTOP_PANIC", "learner")], &[]);
     screen.shows(&incident.root().to_string());

@@ -11,7 +11,7 @@ use locktop::demo::scenario::Scenario;
 use locktop::feed::replay::Recording;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn what_is_over_is_seen_again_also_while_the_server_is_silent() {
+async fn past_incidents_are_shown_also_while_the_server_does_not_answer() {
     let mut incident = Incident::of(&[Scenario::Chain]).await;
     let root = incident.root().to_string();
     let mut screen = incident.looked_at((120, 35));
@@ -20,7 +20,7 @@ async fn what_is_over_is_seen_again_also_while_the_server_is_silent() {
     screen.hides(&root);
     screen.shows("LIVE");
 
-    // Where it began to block the others.
+    // The snapshot in which it began to block the others.
     screen.keys("(");
     screen.shows("PAST");
     screen.shows(&root);
@@ -59,7 +59,7 @@ async fn what_is_over_is_seen_again_also_while_the_server_is_silent() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn who_wants_no_history_has_none() {
+async fn a_history_length_of_zero_disables_the_history() {
     let incident = Incident::of(&[Scenario::Chain]).await;
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("config.toml");
@@ -73,7 +73,7 @@ async fn who_wants_no_history_has_none() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_recording_is_shown_when_the_server_is_gone() {
+async fn a_recording_is_shown_without_its_server() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.ltr");
     let place = path.to_str().unwrap();
@@ -104,9 +104,9 @@ async fn a_recording_is_shown_when_the_server_is_gone() {
     screen.assert_restored();
 }
 
-/// Whoever records by hand is told where to, and whoever asks for a time before it that there is none.
+/// A recorder in a terminal prints what it does and how to end it; a replay reports that the requested time is before its start.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_recorder_says_where_it_records_and_a_replay_where_that_begins() {
+async fn record_announces_itself_and_replay_reports_a_time_before_its_start() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("short.ltr");
     let place = path.to_str().unwrap();
@@ -114,7 +114,7 @@ async fn a_recorder_says_where_it_records_and_a_replay_where_that_begins() {
     let mut screen = Screen::spawn((120, 35), &[], &["-w", "record", place, &incident.server.conninfo()]);
     screen.shows("locktop: recording ");
     screen.shows("Ctrl-C ends it");
-    wait_for("a look", || Recording::open(&path).is_ok_and(|recording| !recording.moments().is_empty()));
+    wait_for("a snapshot", || Recording::open(&path).is_ok_and(|recording| !recording.moments().is_empty()));
     screen.write(b"\x03");
     assert_eq!(screen.wait_exit(), 0);
     let mut screen = Screen::spawn((120, 35), &[], &["replay", place, "--at", "2001-02-03 04:05"]);

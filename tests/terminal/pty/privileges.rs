@@ -1,4 +1,4 @@
-//! What each kind of role sees of the same incident, and what it is told that it does not see or may not do.
+//! What each kind of role sees of the same incident, and which missing privileges are reported to it.
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::pg::conninfo::ConnInfo;
@@ -11,11 +11,11 @@ use super::{binary, support};
 /// A role and what it has to make of the incident.
 struct Role {
     name: &'static str,
-    /// What makes it.
+    /// The statements that create it.
     made: &'static str,
     /// Whether it sees the states and queries of others.
     sees: bool,
-    /// What it lacks to end the root; none for one that may.
+    /// The privileges it lacks to terminate the root; `None` if it is permitted to.
     lacks: Option<&'static str>,
 }
 
@@ -47,7 +47,7 @@ const ROLES: [Role; 5] = [
     },
 ];
 
-/// How to get there as another role.
+/// The connection string of a role.
 fn target(server: &EmbeddedServer, role: &str) -> String {
     server.conninfo().replace("user=postgres", &format!("user={role}"))
 }
@@ -60,7 +60,7 @@ async fn session(server: &EmbeddedServer, role: &str, name: &str) -> (Client, i3
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn every_role_is_shown_the_root_and_told_what_it_lacks() {
+async fn every_role_sees_the_root_and_the_privileges_it_lacks() {
     let server = EmbeddedServer::start(Options::default()).await.unwrap();
     let admin = support::open(&support::conninfo(&server)).await.client;
     let setup = "CREATE ROLE app LOGIN; CREATE TABLE accounts (); GRANT ALL ON accounts TO PUBLIC";
@@ -70,7 +70,7 @@ async fn every_role_is_shown_the_root_and_told_what_it_lacks() {
     }
     let (holder, root) = session(&server, "app", "shop").await;
     holder.batch_execute("BEGIN; LOCK TABLE accounts").await.unwrap();
-    // Somebody without any right waits for somebody else's session.
+    // A role without privileges waits for another role's session.
     let (stuck, waiter) = session(&server, "nobody", "stuck").await;
     let waits = tokio::spawn(async move { stuck.batch_execute("SELECT FROM accounts").await });
     becomes(&admin, &format!("SELECT pg_blocking_pids({waiter})"), &format!("{{{root}}}")).await;
@@ -87,7 +87,7 @@ fn on_the_screen(server: &EmbeddedServer, role: &Role, root: i32, waiter: i32) {
     let config = "[thresholds]\nidle_in_transaction = \"1s\"\n";
     let mut dashboard =
         Dashboard::with((140, 35), &target(server, role.name), &["--screen", "chains"], config);
-    // Who it is, and how many wait for him, is nobody's secret.
+    // The session and the number of its waiters are visible to each role.
     dashboard.select_first(&root.to_string());
     dashboard.screen.shows("      1 · since ");
     dashboard.screen.shows("app@shop");
@@ -103,7 +103,7 @@ fn on_the_screen(server: &EmbeddedServer, role: &Role, root: i32, waiter: i32) {
         dashboard.screen.keys("1");
         dashboard.screen.shows(&hidden);
         dashboard.screen.keys("2");
-        // None is seen, which is not that there is none.
+        // The state is not visible, and is not shown.
         dashboard.screen.hides("idle in xact");
         dashboard.screen.keys("7");
         dashboard.screen.shows(" hidden from this role");
@@ -144,7 +144,7 @@ fn in_the_json(server: &EmbeddedServer, role: &Role, root: i32, waiter: i32) {
     let backends = json["backends"].as_array().unwrap();
     let holder = backends.iter().find(|backend| backend["pid"] == root).unwrap();
     assert_eq!((holder["user"].as_str(), holder["application"].as_str()), (Some("app"), Some("shop")));
-    // What is hidden is null there, and a finding says what would show it.
+    // Hidden values are null there, and a finding names the grant that would show them.
     let state = role.sees.then_some("idle in transaction");
     assert_eq!((holder["state"].as_str(), holder["backend_start"].is_null()), (state, !role.sees));
     let findings = json["findings"].as_array().unwrap();

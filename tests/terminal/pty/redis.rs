@@ -15,7 +15,7 @@ async fn set(server: &RedisServer, words: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn locks_of_one_server_and_of_a_set_come_and_go() {
+async fn locks_of_a_redis_server_and_of_a_server_set_are_shown() {
     let incident = Incident::none().await;
     let mut servers = RedisServer::several(4).await.unwrap();
     set(&servers[0], &["lock:out", "anna", "PX", "600000"]).await;
@@ -35,8 +35,8 @@ async fn locks_of_one_server_and_of_a_set_come_and_go() {
     };
     screen.wait_for("the lock of the one", line(&["held", "lock:out", "anna", "redis 1"]));
     screen.wait_for("the lock of the three", line(&["held", "lock:out", "bert", "2/3 redis 2"]));
-    screen.wait_for("the key that never goes", line(&["held", "lock:leak", "cron-old", "no end"]));
-    // A third owner: nobody has a majority.
+    screen.wait_for("the key that does not expire", line(&["held", "lock:leak", "cron-old", "no end"]));
+    // A third owner: none has a majority.
     set(&servers[2], &["lock:out", "dora", "PX", "600000"]).await;
     screen.wait_for("the split", line(&["split", "lock:out", "1/3 redis 2"]));
     servers[0].kill_hard().await.unwrap();

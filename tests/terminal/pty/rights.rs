@@ -1,4 +1,4 @@
-//! A role that may do less than it wants, and the program goes on.
+//! A role that is not permitted to do all that it requests, and the program continues.
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::pg::connect::Connection;
@@ -9,7 +9,7 @@ use super::support;
 
 const GRANT: &str = "GRANT pg_signal_backend TO \"ops\"";
 
-/// How to get there as another role.
+/// The connection string of a role.
 fn as_role(server: &EmbeddedServer, role: &str) -> String {
     server.conninfo().replace("user=postgres", &format!("user={role}"))
 }
@@ -23,7 +23,7 @@ async fn session(server: &EmbeddedServer, role: &str, name: &str) -> (Connection
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn what_a_role_may_not_do_is_named_with_its_grant_and_the_rest_is_done() {
+async fn a_forbidden_action_names_its_grant_and_the_permitted_ones_are_done() {
     let server = EmbeddedServer::start(Options::default()).await.unwrap();
     let admin = support::open(&support::conninfo(&server)).await.client;
     let roles = "CREATE ROLE app LOGIN; CREATE ROLE ops LOGIN; GRANT pg_read_all_stats TO ops";
@@ -33,7 +33,7 @@ async fn what_a_role_may_not_do_is_named_with_its_grant_and_the_rest_is_done() {
     let mut dashboard = Dashboard::at((140, 35), &as_role(&server, "ops"), &["--screen", "backends"]);
 
     dashboard.screen.shows("Backends ·");
-    // One that is another role's: there is nothing to ask, and it says why.
+    // A session of another role: no question is asked, and the reason is shown.
     dashboard.screen.keys("/theirs<enter>");
     dashboard.select_first(&foreign.to_string());
     dashboard.screen.keys("K");
@@ -60,7 +60,7 @@ async fn what_a_role_may_not_do_is_named_with_its_grant_and_the_rest_is_done() {
     dashboard.screen.keys("y");
     support::wait_until("its own to have ended", async || !is_there(&admin, own).await).await;
     support::wait_for("its result", || dashboard.on_record("\"event\":\"result\"") == 1);
-    // The program goes on.
+    // The program continues.
     dashboard.screen.keys("2");
     dashboard.screen.shows("Chains ·");
     assert_eq!(dashboard.asked(), 1);

@@ -10,7 +10,7 @@ use super::support::wait_for;
 /// Reads no more, and waits until the program is in a write that does not end.
 pub(crate) fn block_its_writes(screen: &mut Screen) {
     screen.stop_reading();
-    // Each key draws everything anew. When nothing at all is written any more, the write before it blocks.
+    // Each key redraws everything. When nothing at all is written any more, the last write blocks.
     let pid = screen.pid();
     let (mut before, mut same) = (0, 0);
     wait_for("a write to block", || {
@@ -24,7 +24,7 @@ pub(crate) fn block_its_writes(screen: &mut Screen) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_signal_ends_it_and_the_terminal_is_given_back() {
+async fn a_signal_ends_the_program_and_restores_the_terminal() {
     let incident = Incident::crowd(2).await;
     for (signal, number) in [(Signal::TERM, 15), (Signal::HUP, 1), (Signal::INT, 2), (Signal::QUIT, 3)] {
         let mut screen = incident.looked_at((80, 24));
@@ -36,7 +36,7 @@ async fn a_signal_ends_it_and_the_terminal_is_given_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_signal_ends_it_also_when_nobody_reads_the_terminal() {
+async fn a_signal_ends_the_program_while_the_terminal_is_not_read() {
     let incident = Incident::crowd(2).await;
     let mut screen = incident.looked_at((200, 60));
     block_its_writes(&mut screen);

@@ -80,7 +80,7 @@ async fn no_key_is_lost_or_late_in_a_storm_of_sizes() {
             screen.resize((100 + random.below(100), 24 + random.below(20)));
             screen.keys(&key.to_string());
         }
-        // Nothing else comes that would bring an unread key along.
+        // Nothing else arrives that would bring an unread key along.
         screen.wait_for(&format!("all keys of round {round}: {typed}"), |seen| {
             seen.contents().contains(&typed)
         });
@@ -92,7 +92,7 @@ async fn no_key_is_lost_or_late_in_a_storm_of_sizes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_terminal_that_is_too_small_says_so_and_comes_back() {
+async fn a_too_small_terminal_is_reported_until_it_is_enlarged() {
     let incident = Incident::crowd(3).await;
     let mut screen = incident.screen((59, 20), &[], &[]);
     screen.shows("locktop needs 60x15");

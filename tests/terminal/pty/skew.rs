@@ -1,4 +1,4 @@
-//! The clock of the machine that locktop runs on is wrong by years. Everything that is shown is of the server's.
+//! The clock of the machine that locktop runs on is wrong by years. All ages that are shown are by the server's clock.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -30,7 +30,7 @@ fn is_long(word: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn ages_are_the_servers_whatever_the_clock_here_says() {
+async fn ages_use_the_servers_clock_and_not_the_local_one() {
     let incident = Incident::crowd(5).await;
     let root = incident.root().to_string();
     let _db = play(&incident.info()).await;
@@ -61,7 +61,7 @@ async fn ages_are_the_servers_whatever_the_clock_here_says() {
             let long: Vec<&str> = text.split_whitespace().filter(|word| is_long(word)).collect();
             assert!(long.is_empty(), "{long:?}:\n{text}");
         }
-        // The record of what is done here is in the time of this machine: so its clock was wrong.
+        // The record of actions is in the time of this machine, which shows that its clock was wrong.
         dashboard.screen.keys("4");
         dashboard.select_first("report");
         dashboard.question("E", does);

@@ -39,7 +39,7 @@ async fn the_chain_is_on_the_first_screen() {
 }
 
 #[test]
-fn without_a_terminal_it_names_what_does_not_need_one() {
+fn without_a_terminal_the_error_names_the_snapshot_command() {
     for arguments in [&["demo"][..], &["host=/nonexistent"]] {
         let output = Command::new(env!("CARGO_BIN_EXE_locktop"))
             .args(arguments)
@@ -61,7 +61,7 @@ async fn a_dumb_terminal_is_refused_as_none() {
     let incident = Incident::crowd(1).await;
     let mut screen = incident.screen((80, 24), &[("TERM", "dumb")], &[]);
     assert_eq!(screen.wait_exit(), 1);
-    let said = String::from_utf8_lossy(&screen.seen().raw).into_owned();
-    assert!(said.contains("TERM is \"dumb\"") && said.contains("locktop snapshot"), "{said:?}");
-    assert!(!said.contains('\u{1b}'), "{said:?}");
+    let output = String::from_utf8_lossy(&screen.seen().raw).into_owned();
+    assert!(output.contains("TERM is \"dumb\"") && output.contains("locktop snapshot"), "{output:?}");
+    assert!(!output.contains('\u{1b}'), "{output:?}");
 }

@@ -1,4 +1,4 @@
-//! Stopping and going on.
+//! Suspending and continuing.
 
 use rustix::process::Signal;
 
@@ -7,15 +7,15 @@ use super::process::is_stopped;
 use super::screen::{PROGRAM, Screen};
 use super::support::wait_for;
 
-/// Sees that it has stopped and given the terminal back, then that it goes on, draws everything and takes keys.
-fn goes_on(screen: &mut Screen, root: &str) {
+/// Checks that it has stopped and restored the terminal, then that it continues, draws everything and takes keys.
+fn suspends_and_continues(screen: &mut Screen, root: &str) {
     wait_for("the program to stop", || is_stopped(screen.pid()));
-    screen.wait("the terminal to be given back", |seen| !seen.emulator.screen().alternate_screen());
+    screen.wait("the terminal to be restored", |seen| !seen.emulator.screen().alternate_screen());
     screen.assert_restored();
-    comes_back(screen, root);
+    continues(screen, root);
 }
 
-fn comes_back(screen: &mut Screen, root: &str) {
+fn continues(screen: &mut Screen, root: &str) {
     screen.signal(Signal::CONT);
     screen.wait_for("everything to be drawn again", |screen| {
         let text = screen.contents();
@@ -29,16 +29,16 @@ fn comes_back(screen: &mut Screen, root: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn it_is_suspended_and_goes_on() {
+async fn suspending_restores_the_terminal_and_continuing_redraws_it() {
     let incident = Incident::crowd(3).await;
     let root = incident.root().to_string();
     let mut screen = incident.looked_at_from_shell((80, 24));
     for _ in 0..2 {
         screen.keys("<ctrl-z>");
-        goes_on(&mut screen, &root);
+        suspends_and_continues(&mut screen, &root);
     }
     screen.signal(Signal::TSTP);
-    goes_on(&mut screen, &root);
+    suspends_and_continues(&mut screen, &root);
     screen.keys("<ctrl-z>");
     wait_for("the program to stop", || is_stopped(screen.pid()));
     screen.resize((59, 20));
@@ -52,7 +52,7 @@ async fn it_is_suspended_and_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn it_goes_on_after_a_stop_that_it_could_not_see_coming() {
+async fn it_continues_after_an_unexpected_sigstop() {
     let incident = Incident::crowd(3).await;
     let root = incident.root().to_string();
     let mut screen = incident.looked_at_from_shell((80, 24));
@@ -61,7 +61,7 @@ async fn it_goes_on_after_a_stop_that_it_could_not_see_coming() {
     // What a shell does before it shows its prompt.
     screen.cook();
     screen.seen().emulator.process(b"\x1b[?1049l\x1b[?25h\x1b[2J");
-    comes_back(&mut screen, &root);
+    continues(&mut screen, &root);
     screen.keys("q");
     assert_eq!(screen.wait_exit(), 0);
     screen.assert_restored();
@@ -80,7 +80,7 @@ async fn a_stopped_program_can_be_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn it_does_not_stop_where_nobody_would_continue_it() {
+async fn it_does_not_suspend_without_a_shell_to_continue_it() {
     let incident = Incident::crowd(3).await;
     let target = incident.server.conninfo();
     let leader = || incident.looked_at((80, 24));

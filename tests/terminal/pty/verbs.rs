@@ -1,4 +1,4 @@
-//! Every verb beside those about sessions, by its key, on the tables that locktop installs.
+//! Every verb except those for sessions, by its shortcut, on the tables that locktop installs.
 
 use locktop::pg::conninfo::ConnInfo;
 use locktop::schema::{self, SchemaName};
@@ -17,7 +17,7 @@ async fn session(info: &ConnInfo) -> Client {
     client
 }
 
-/// A task whose worker's session is gone, a lease of somebody's, and an item that waits.
+/// A task whose worker's session has ended, a held lease, and an item that is pending.
 pub(super) async fn play(info: &ConnInfo) -> Client {
     let mut connection = support::open(info).await;
     schema::install(&mut connection.client, &SchemaName::default()).await.unwrap();
@@ -42,23 +42,23 @@ pub(super) async fn play(info: &ConnInfo) -> Client {
 }
 
 /// Waits until what is shown has these words in it, in this order, whatever lines they are broken into.
-fn says(dashboard: &Dashboard, words: &str) {
+fn shows(dashboard: &Dashboard, words: &str) {
     let bare = |text: &str| text.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
     dashboard.screen.wait_for(words, |screen| bare(&screen.contents()).contains(words));
 }
 
-/// Asks with a key about the first row of a screen, which has this in it.
+/// Presses a shortcut on the first row of a screen, which contains `row`, and checks the question.
 fn ask(dashboard: &mut Dashboard, screen: &str, row: &str, key: &str, words: &[&str]) {
     dashboard.screen.keys(screen);
     dashboard.select_first(row);
     dashboard.screen.keys(key);
     for part in words {
-        says(dashboard, part);
+        shows(dashboard, part);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn every_verb_does_by_its_key_what_its_question_said() {
+async fn every_shortcut_runs_the_action_its_question_describes() {
     let incident = Incident::none().await;
     let db = play(&incident.info()).await;
     let target = incident.server.conninfo();
@@ -68,7 +68,7 @@ async fn every_verb_does_by_its_key_what_its_question_said() {
     leases(&mut dashboard, &db).await;
     items(&mut dashboard, &db).await;
 
-    // What was done is told, and on record with both of its ends.
+    // Each action is among the events, and recorded with its request and its result.
     dashboard.screen.keys("8");
     for (asked, done, row) in [
         ("recover", "recovered", "report"),
@@ -80,9 +80,9 @@ async fn every_verb_does_by_its_key_what_its_question_said() {
         ("set aside", "set aside", "item 1"),
         ("put off", "postponed", "item 1"),
     ] {
-        for told in [format!("{asked} {row}"), format!("{done} {row}")] {
-            dashboard.screen.keys(&format!("/\"{told}\"<enter>"));
-            dashboard.screen.shows(&format!("/\"{told}\" shows {} of", if asked == done { 2 } else { 1 }));
+        for event in [format!("{asked} {row}"), format!("{done} {row}")] {
+            dashboard.screen.keys(&format!("/\"{event}\"<enter>"));
+            dashboard.screen.shows(&format!("/\"{event}\" shows {} of", if asked == done { 2 } else { 1 }));
             dashboard.screen.keys("<esc>");
             dashboard.screen.hides("/\"");
         }
@@ -135,7 +135,7 @@ async fn leases(dashboard: &mut Dashboard, db: &Client) {
     ask(dashboard, "5", "node1", "U", &["lease_force_release(7, token ", "type 7, the lease, to confirm"]);
     // Something else is no confirmation.
     dashboard.screen.keys("8<enter>");
-    says(dashboard, "does not match: not confirmed");
+    shows(dashboard, "does not match: not confirmed");
     becomes(db, "SELECT state FROM leases", "held").await;
     dashboard.screen.keys("7<enter>");
     becomes(db, "SELECT state FROM leases", "released").await;
