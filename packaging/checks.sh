@@ -38,7 +38,7 @@ darwin() {
 
 features() {
     cargo test --locked --lib --no-default-features
-    for feature in encrypted-keys redis; do
+    for feature in demo encrypted-keys redis; do
         cargo check --locked --all-targets --no-default-features --features $feature
     done
 }

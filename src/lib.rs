@@ -114,6 +114,7 @@ extern crate self as locktop;
 mod sample;
 
 pub use locktop_base::{clock, order, text};
+#[cfg(feature = "demo")]
 pub use locktop_lab as demo;
 pub use locktop_tasks::{self as tasks, schema, worker};
 

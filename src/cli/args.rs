@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
+#[cfg(feature = "demo")]
 use super::demo::DemoArgs;
 use super::log::LogArgs;
 use super::options::{one_of, refresh};
@@ -92,6 +93,7 @@ impl CliCommand {
     /// The target that is given after the command, and its debug log; `None` if it has none.
     pub(super) fn own(&self) -> (Option<&str>, Option<&LogArgs>) {
         let (target, log) = match self {
+            #[cfg(feature = "demo")]
             Self::Demo(demo) => (&demo.url, Some(&demo.log)),
             Self::Snapshot(snapshot) => (&snapshot.target, Some(&snapshot.log)),
             Self::Record(record) => (&record.target, Some(&record.log)),
@@ -117,8 +119,10 @@ impl CliCommand {
 #[derive(Debug, Clone, Subcommand)]
 pub enum CliCommand {
     /// Start a temporary PostgreSQL server, in which workers compete for tasks and sessions for locks, and show the dashboard.
+    #[cfg(feature = "demo")]
     Demo(DemoArgs),
     /// A worker of a demo, which starts it and sends it orders.
+    #[cfg(feature = "demo")]
     #[command(hide = true)]
     DemoWorker {
         /// Its name.

@@ -4,10 +4,11 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::log::LogArgs;
-use super::options::{NANO, SnapshotFormat, ViewArgs, one_of, time};
+use super::options::{SnapshotFormat, ViewArgs, one_of, time};
 use locktop_lab::Language;
 use locktop_lab::tasks::Summary;
 
+const NANO: Duration = Duration::from_nanos(1);
 const TASKS: &str = "Tasks";
 const HEADLESS: &str = "Without a screen";
 

@@ -1,5 +1,6 @@
 mod args;
 mod command;
+#[cfg(feature = "demo")]
 mod demo;
 mod log;
 mod options;
@@ -8,7 +9,8 @@ mod recording;
 mod run;
 mod schema;
 mod settings;
-#[cfg(test)]
+// Its tables have options of `demo`.
+#[cfg(all(test, feature = "demo"))]
 mod tests;
 
 pub use args::{
@@ -16,6 +18,7 @@ pub use args::{
     TargetsFormat, ViewArgs,
 };
 pub use command::{check_config, completions, man, parse, print_targets};
+#[cfg(feature = "demo")]
 pub use demo::{DemoArgs, Goal, ScenarioName};
 pub use log::LogArgs;
 pub use password::PasswordPrompt;

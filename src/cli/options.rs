@@ -65,7 +65,6 @@ pub(super) fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
     })
 }
 
-pub(super) const NANO: Duration = Duration::from_nanos(1);
 pub(super) const TENTH: Duration = Duration::from_millis(100);
 pub(super) const HOUR: Duration = Duration::from_secs(3600);
 

@@ -69,7 +69,7 @@ impl Cli {
         let adapters = adapters(&config.adapters, location.as_ref().map(|location| &*location.path))?;
         let (target, named) = self.target(&config)?;
         let conninfo = match &self.command {
-            Some(CliCommand::Demo(demo)) if demo.url.is_none() => None,
+            _ if self.has_own_server() => None,
             Some(CliCommand::Replay(_)) => None,
             _ => Some(self.conninfo(target, named, env)?),
         };
@@ -129,8 +129,7 @@ impl Cli {
             (first, second) => first.or(second),
         };
         let flags = &self.connect;
-        let own_server = matches!(&self.command, Some(CliCommand::Demo(demo)) if demo.url.is_none());
-        if own_server && (target.is_some() || self.has_place()) {
+        if self.has_own_server() && (target.is_some() || self.has_place()) {
             return Err(SettingsError::Usage(
                 "demo starts its own server: use --url to name another".to_owned(),
             ));
@@ -211,10 +210,20 @@ impl Cli {
         }
     }
 
+    /// A demo without `--url`.
+    fn has_own_server(&self) -> bool {
+        match &self.command {
+            #[cfg(feature = "demo")]
+            Some(CliCommand::Demo(demo)) => demo.url.is_none(),
+            _ => false,
+        }
+    }
+
     /// The dashboard options, which can be given before or after `demo`.
     fn view(&self) -> ViewArgs {
         let outer = self.view.clone();
         let inner = match &self.command {
+            #[cfg(feature = "demo")]
             Some(CliCommand::Demo(demo)) => demo.view.clone(),
             Some(CliCommand::Replay(replay)) => ViewArgs { read_only: true, ..replay.view.clone() },
             _ => return outer,

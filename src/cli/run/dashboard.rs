@@ -18,7 +18,6 @@ use crate::app::settings::SavedLayout;
 use crate::cli::settings::CliSettings;
 use crate::clock;
 use crate::config::locate;
-use crate::demo::OpenQuestion;
 use crate::feed::history::{self, History};
 use crate::feed::learn::{self, Learned, Learner, Way};
 use crate::feed::live::{self, Live, PollControl};
@@ -64,8 +63,8 @@ pub(super) struct Demo {
     pub(super) word: Option<String>,
     /// A suggestion to try first, in one line.
     pub(super) hint: String,
-    /// Set while a question is open, during which the demo waits.
-    pub(super) question: OpenQuestion,
+    /// Called when a question opens or closes: the demo waits while one is open.
+    pub(super) asking: Box<dyn Fn(bool) + Send>,
 }
 
 /// Connects and shows the screens until the user quits.
@@ -129,7 +128,7 @@ pub(super) async fn show(
         about,
         asking: Box::new(move |is_open| {
             if let Some(demo) = &demo {
-                demo.question.set_open(is_open);
+                (demo.asking)(is_open);
             }
         }),
         leaving: Box::new(move |left| {

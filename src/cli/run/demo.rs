@@ -17,6 +17,12 @@ use crate::redis::RedisUrl;
 use crate::runtime::signals;
 use crate::runtime::signals::ending;
 
+impl From<DemoError> for Failure {
+    fn from(error: DemoError) -> Self {
+        Self::Other(error.to_string())
+    }
+}
+
 /// Connections of everything except workers, and of each worker.
 const CONNECTIONS: usize = 300;
 const EACH: usize = 4;
@@ -66,7 +72,8 @@ pub(super) async fn run(mut settings: CliSettings, arguments: &DemoArgs) -> Resu
     }
     let target = if demo.server.is_some() { "demo".to_owned() } else { info.describe() };
     let word = demo.server.is_none().then(|| "demo".to_owned());
-    let note = dashboard::Demo { word, hint, question };
+    let asking = Box::new(move |is_open| question.set_open(is_open));
+    let note = dashboard::Demo { word, hint, asking };
     let shown = Box::pin(dashboard::show(&settings, info, target, Some(note))).await;
     let stopped = demo.stop().await;
     let status = shown?;

@@ -4,6 +4,7 @@ mod adapters;
 mod check;
 mod configured;
 mod dashboard;
+#[cfg(feature = "demo")]
 mod demo;
 mod lock;
 mod record;
@@ -33,7 +34,6 @@ use crate::pg::poll::{OpenError, is_own};
 use crate::schema::SchemaError;
 use crate::text;
 use locktop_base::file::FileError;
-use locktop_lab::DemoError;
 use locktop_tasks::recovery::RecoverError;
 use pg_connect::connect::{Connection, connect, pin};
 use pg_connect::conninfo::ConnInfo;
@@ -83,7 +83,7 @@ macro_rules! failures {
 }
 
 failures! {
-    ConnectError DemoError LockOfError NotThere OnceError OpenError ReplayError SectionError crate::locks::Error serde_json::Error;
+    ConnectError LockOfError NotThere OnceError OpenError ReplayError SectionError crate::locks::Error serde_json::Error;
     RecoverError SchemaError
 }
 
@@ -180,6 +180,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         Some(CliCommand::LockOf(arguments)) if !cli.names_server() => snapshot::offline(arguments),
         Some(CliCommand::Cut(arguments)) => replay::cut(arguments),
         Some(CliCommand::Report(arguments)) => replay::report(arguments),
+        #[cfg(feature = "demo")]
         Some(CliCommand::DemoWorker { .. }) => runtime()?.block_on(demo::worker()),
         Some(CliCommand::Check(arguments)) => check(cli, arguments),
         _ => with_server(cli),
@@ -236,6 +237,7 @@ fn with_server(cli: &Cli) -> Result<u8, Failure> {
     }
     runtime()?.block_on(async {
         match &cli.command {
+            #[cfg(feature = "demo")]
             Some(CliCommand::Demo(arguments)) => Box::pin(demo::run(settings, arguments)).await,
             Some(CliCommand::Snapshot(arguments)) => Box::pin(snapshot::run(settings, arguments)).await,
             Some(CliCommand::Schema(asked)) => schema::run(settings, asked).await,
