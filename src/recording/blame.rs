@@ -38,7 +38,7 @@ flat_rows! {
         7 keys: Vec<u32>,
         8 begin: Timestamp,
         9 last: Timestamp,
-        10 last_look: u64,
+        10 last_poll: u64,
         11 sums: Sums,
         12 ending: Ending,
         13 note: Text,
@@ -129,18 +129,8 @@ pub(super) fn of_table(blame: &Blame, strings: &mut Strings) -> BlameTable {
     });
     let costs: Vec<_> = costs.collect();
     let episodes = table.episodes.iter().map(|episode| {
-        let Episode {
-            number,
-            pid,
-            backend_start,
-            xact_start,
-            begin,
-            last,
-            last_poll: last_look,
-            sums,
-            ending,
-            ..
-        } = **episode;
+        let Episode { number, pid, backend_start, xact_start, begin, last, last_poll, sums, ending, .. } =
+            **episode;
         FlatEpisode {
             number,
             pid,
@@ -151,7 +141,7 @@ pub(super) fn of_table(blame: &Blame, strings: &mut Strings) -> BlameTable {
             keys: episode.keys.iter().map(|key| numbers.number(key)).collect(),
             begin,
             last,
-            last_look,
+            last_poll,
             sums,
             ending,
             note: Text::clone(&episode.note),
@@ -195,7 +185,7 @@ pub(super) fn table(kept: &BlameTable, strings: &Decoded) -> Blame {
             keys: flat.keys.iter().filter_map(|number| key(*number)).collect(),
             begin: flat.begin,
             last: flat.last,
-            last_poll: flat.last_look,
+            last_poll: flat.last_poll,
             sums: flat.sums,
             ending: flat.ending,
             note: harmless(&flat.note),
