@@ -25,7 +25,7 @@ publish() {
 msrv() {
     rustup toolchain install 1.88 --profile minimal --no-self-update
     cargo +1.88 check --locked --all-features \
-        --package locktop-locks --package locktop-tasks --package pg-connect --package wait-graph
+        --package locktop-locks --package locktop-tasks --package pg-connect --package pg-wait-graph
 }
 
 darwin() {

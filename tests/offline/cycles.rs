@@ -15,7 +15,7 @@ const CRATES: [(&str, &str); 7] = [
     ("locktop_locks", "crates/locktop-locks/src"),
     ("locktop_tasks", "crates/locktop-tasks/src"),
     ("pg_connect", "crates/pg-connect/src"),
-    ("wait_graph", "crates/wait-graph/src"),
+    ("wait_graph", "crates/pg-wait-graph/src"),
 ];
 
 /// A crate and the modules down to a file.
