@@ -10,7 +10,8 @@ mod run;
 mod schema;
 mod settings;
 // Its tables have options of `demo`.
-#[cfg(all(test, feature = "demo"))]
+#[cfg(test)]
+#[cfg(feature = "demo")]
 mod tests;
 
 pub use args::{
