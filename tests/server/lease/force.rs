@@ -91,7 +91,7 @@ async fn a_forced_release_is_reported_to_the_holder_at_its_next_renewal() {
         let info = installed(version).await;
         let session = Session::open(&info).await;
         let lease = hold(&info, &Request::new(7, "node1", Duration::from_secs(3))).await;
-        let lost = lease.lost();
+        let ended = lease.lost();
         // It may be renewed between the read and the release.
         let place = Place::Installed(SchemaName::default());
         super::support::wait_until("the row to stay as it was shown", async || {
