@@ -128,6 +128,7 @@ fn running_jobs_are_judged_by_lock_or_session_first() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn running_jobs_are_then_judged_by_worker_or_their_own_row() {
     let worker = |beat: Option<i64>| Worker { id: "w".into(), beat_at: beat.map(ago), ..Worker::default() };
     let (fresh, old, silent) = (worker(Some(5)), worker(Some(61)), worker(None));
