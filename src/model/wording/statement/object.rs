@@ -34,10 +34,6 @@ impl ObjectKind {
     pub fn label(&self) -> String {
         self.words.to_ascii_lowercase()
     }
-
-    pub fn is_shared(&self) -> bool {
-        matches!(self.catalog, 1213 | 1260 | 1262 | 6100)
-    }
 }
 
 const fn kind(words: &'static str, catalog: u32, columns: [&'static str; 3], named: NameKind) -> ObjectKind {
