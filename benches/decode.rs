@@ -1,5 +1,5 @@
-//! What decoding costs: rows of `pg_locks` and `pg_stat_activity` as the server sends them, at two sizes each, so that
-//! growth is seen. Nothing here needs a server.
+//! The cost of decoding rows of `pg_locks` and `pg_stat_activity` as the server sends them, at two sizes each, to show
+//! how it grows. Needs no server.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -46,7 +46,7 @@ fn moment(micros: u64) -> Option<Vec<u8>> {
     Some(micros.to_be_bytes().to_vec())
 }
 
-/// `count` advisory locks, of which one in 22 is awaited.
+/// `count` advisory locks; every 22nd is waited for.
 fn locks(count: u32) -> Vec<Vec<u8>> {
     let row = |index: u32| {
         let waits =
@@ -127,7 +127,7 @@ fn decode(c: &mut Criterion) {
     for count in [22_000, 44_000] {
         let messages = locks(count);
         group.throughput(Throughput::Elements(u64::from(count)));
-        // At the first poll all is new, at most others nothing.
+        // All rows are new at the first poll; at most other polls none is.
         let first = KnownLocks::default();
         let same = read_locks(&messages, &first);
         for (name, before) in [("locks", &first), ("the same locks", &same)] {

@@ -1,4 +1,4 @@
-//! What the wait graph costs: it is built at every poll, on the thread that polls.
+//! The cost of the wait graph: it is built at every poll, on the thread that polls.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -35,14 +35,14 @@ fn row(key: i32, mode: LockMode, pid: i32, wait_start: Option<Timestamp>) -> Loc
     }
 }
 
-/// `locks` held keys, of which `waiters` wait for the first.
+/// `locks` held keys; `waiters` sessions wait for the first.
 fn one_queue(locks: i32, waiters: i32) -> Vec<Lock> {
     let held = (0..locks).map(|key| row(key, LockMode::Exclusive, 100 + key % 50, None));
     let waiting = (0..waiters).map(|n| row(0, LockMode::Exclusive, 10_000 + n, Some(since(n))));
     held.chain(waiting).collect()
 }
 
-/// The answers for the first of a queue.
+/// The server's answers about the first waiters of a queue.
 fn answers(waiters: i32) -> Vec<Answer> {
     (0..waiters)
         .map(|n| Answer {
@@ -53,14 +53,14 @@ fn answers(waiters: i32) -> Vec<Answer> {
         .collect()
 }
 
-/// Sharers of one lock, and exclusive waiters for it.
+/// One lock held in share mode, and exclusive waiters for it.
 fn shared(holders: i32, waiters: i32) -> Vec<Lock> {
     let held = (0..holders).map(|n| row(0, LockMode::Share, 100 + n, None));
     let waiting = (0..waiters).map(|n| row(0, LockMode::Exclusive, 10_000 + n, Some(since(n))));
     held.chain(waiting).collect()
 }
 
-/// A convoy: everybody holds a key of its own and waits for that of the one before.
+/// A convoy: each session holds its own key and waits for the key of the previous one.
 fn convoy(length: i32) -> Vec<Lock> {
     (0..length)
         .flat_map(|n| {

@@ -1,9 +1,11 @@
-//! What the history of the dashboard costs: bytes a look, processor time to copy what was known (`past`), to count who makes others wait
-//! (`blame`) and to keep it (`keep`), all of that together (`all`), and how long a step and a jump take.
+//! The cost of the dashboard's history: bytes per snapshot, CPU time to copy the previous state (`past`), to count
+//! which sessions made others wait (`blame`), to store the snapshot (`keep`) and of all three (`all`), and the time of
+//! a step and of a jump.
 //!
-//! A quarter of an hour at a look a second, of made-up servers: of each size a busy one, where a fifth of the sessions did something since
-//! the look before, and a quiet one, where a hundredth did. `LOCKTOP_LOOKS` (900) makes it shorter. Times are processor time of the
-//! thread, so that others on the machine do not count.
+//! The history is a quarter of an hour of a simulated server, one snapshot per second. There are two servers of each
+//! size: a busy one, where a fifth of the sessions changed since the previous snapshot, and a quiet one, where a
+//! hundredth did. `LOCKTOP_SNAPSHOTS` (900) sets the number of snapshots. Times are CPU time of the thread, so that
+//! other processes on the machine do not count.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -37,15 +39,16 @@ use locktop::model::view::TargetId;
 use made::{Made, percentile, timed};
 
 fn main() {
-    // As in the program: page faults are up to half of a jump in a large history.
+    // As in the program: otherwise page faults are up to half of a jump in a large history.
     glibc_malloc::fix_mmap_threshold();
-    let looks = std::env::var("LOCKTOP_LOOKS").ok().and_then(|looks| looks.parse().ok()).unwrap_or(900);
-    println!("{looks} looks; milliseconds of processor time");
+    let snapshots =
+        std::env::var("LOCKTOP_SNAPSHOTS").ok().and_then(|snapshots| snapshots.parse().ok()).unwrap_or(900);
+    println!("{snapshots} snapshots; milliseconds of processor time");
     println!(
         "{:>22} {:>8} {:>8} {:>9} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}",
         "sessions/locks",
         "MB",
-        "KB/look",
+        "KB/snap",
         "of JSON",
         "past",
         "blame",
@@ -58,13 +61,13 @@ fn main() {
         "p99"
     );
     for (sessions, locks) in [(500, 2_000), (1_000, 10_000)] {
-        for (what, percent) in [("busy", 20), ("quiet", 1)] {
-            run(&format!("{sessions}/{locks} {what}"), Made::new(sessions, locks), percent, looks);
+        for (load, percent) in [("busy", 20), ("quiet", 1)] {
+            run(&format!("{sessions}/{locks} {load}"), Made::new(sessions, locks), percent, snapshots);
         }
     }
 }
 
-fn run(name: &str, mut made: Made, percent: u64, looks: u32) {
+fn run(name: &str, mut made: Made, percent: u64, snapshots: u32) {
     let limits = HistoryLimits { length: Duration::from_secs(86_400), memory: 4 << 30 };
     let mut store = HistoryStore::new(limits, TargetId(0), Thresholds::default());
     let mut view_builder = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
@@ -72,12 +75,12 @@ fn run(name: &str, mut made: Made, percent: u64, looks: u32) {
     let (mut keep, mut pasts, mut blames, mut all, mut json) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new(), 0);
     let mut past = view_builder.past();
-    for second in 0..looks {
-        let view = view_builder.snapshot_taken(made.look(f64::from(second), percent));
+    for second in 0..snapshots {
+        let view = view_builder.snapshot_taken(made.snapshot(f64::from(second), percent));
         let (next, copied) = timed(|| view_builder.past());
-        let look = view_builder.observation(std::mem::replace(&mut past, next));
-        let ((), kept) = timed(|| store.keep(&look));
-        // The view_builder has counted already, and so does this: it is the same work.
+        let observation = view_builder.observation(std::mem::replace(&mut past, next));
+        let ((), kept) = timed(|| store.keep(&observation));
+        // The view builder has already counted this snapshot; counting it again is the same work.
         let (_, counted) = timed(|| recount.count(&view));
         pasts.push(copied);
         blames.push(counted);
@@ -91,20 +94,20 @@ fn run(name: &str, mut made: Made, percent: u64, looks: u32) {
     let bytes = store.bytes();
     let (mut steps, mut jumps) = (Vec::new(), Vec::new());
     let mut from = newest;
-    for _ in 0..looks.min(300) - 1 {
+    for _ in 0..snapshots.min(300) - 1 {
         let (stepped, time) = timed(|| store.go(from, TimeStep::Snapshots(-1)).unwrap().unwrap());
         from = stepped.view.id;
         steps.push(time);
     }
     for _ in 0..200 {
-        let to = made.below(u64::from(looks));
+        let to = made.below(u64::from(snapshots));
         let (jumped, time) =
             timed(|| store.go(newest, TimeStep::Time(sample::at(to as f64))).unwrap().unwrap());
         assert_eq!(Arc::strong_count(&jumped), 1);
         jumps.push(time);
     }
-    let each = bytes as f64 / f64::from(looks);
-    let of_json = each / (json as f64 / f64::from(looks.div_ceil(100)));
+    let each = bytes as f64 / f64::from(snapshots);
+    let of_json = each / (json as f64 / f64::from(snapshots.div_ceil(100)));
     println!(
         "{name:>22} {:8.2} {:8.2} {:9.4} {:7.2} {:7.2} {:7.2} {:7.2} {:7.2} {:7.2} {:7.2} {:7.2} {:7.2}",
         bytes as f64 / 1e6,

@@ -1,7 +1,8 @@
-//! The time of an advisory lock and its release through the library, compared with the same statements sent by tokio-postgres; and how
-//! evenly contenders get an advisory lock, a lease and a lock in Redis.
+//! The time of an advisory lock and its release through the library, compared with the same statements sent by
+//! tokio-postgres; and how evenly contenders get an advisory lock, a lease and a lock in Redis.
 //!
-//! `cargo bench --bench lock` starts servers of its own (`LOCKTOP_BENCH_ROUNDS`; `LOCKTOP_BENCH_SECONDS` for each contention).
+//! `cargo bench --bench lock` starts its own servers (`LOCKTOP_BENCH_ROUNDS`; `LOCKTOP_BENCH_SECONDS` for each
+//! contention).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, missing_docs, reason = "a test may")]
 
 use std::time::Duration;
@@ -43,7 +44,7 @@ async fn measure() {
 
     let direct = Locks::new(info.clone()).without_pooler_test();
     let pooled = Locks::new(pool.clone()).without_pooler_test();
-    // In turns, so that both meet the same machine.
+    // In turns, so that both run under the same load.
     let mut times = [Duration::ZERO; 4];
     for _ in 0..rounds {
         for (at, time) in times.iter_mut().enumerate() {
@@ -57,16 +58,16 @@ async fn measure() {
             *time += start.elapsed();
         }
     }
-    for (name, by_hand, ours) in
+    for (name, by_hand, library) in
         [("with a connection", times[0], times[1]), ("from a pool", times[2], times[3])]
     {
-        let (by_hand, ours) =
-            (by_hand.as_secs_f64() / f64::from(rounds), ours.as_secs_f64() / f64::from(rounds));
+        let (by_hand, library) =
+            (by_hand.as_secs_f64() / f64::from(rounds), library.as_secs_f64() / f64::from(rounds));
         println!(
             "{name}: by hand {:.2} ms, locks {:.2} ms, ratio {:.2}",
             by_hand * 1e3,
-            ours * 1e3,
-            ours / by_hand
+            library * 1e3,
+            library / by_hand
         );
     }
     contend("advisory lock", |_| {
@@ -117,7 +118,7 @@ async fn turn<S: Source>(locks: &Locks<S>) {
     locks.lock(Key::Bigint(2)).await.unwrap().release().await.unwrap();
 }
 
-/// The lock is held; returns for how long.
+/// Holds the lock for a while; returns for how long.
 async fn hold() -> Duration {
     let start = clock::monotonic();
     tokio::time::sleep(HELD).await;

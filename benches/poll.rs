@@ -1,7 +1,7 @@
-//! What a poll costs against a live server: processor time here and in the server's backend, for each poll.
+//! The cost of a poll of a live server: CPU time of this process and of the server's backend for each poll.
 //!
-//! `LOCKTOP_BENCH_CONNINFO='host=… dbname=…' cargo bench --bench poll` measures the server that is named there as
-//! it is; without the variable nothing is measured.
+//! `LOCKTOP_BENCH_CONNINFO='host=… dbname=…' cargo bench --bench poll` measures that server as it is; without the
+//! variable nothing is measured.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -43,7 +43,7 @@ async fn measure(conninfo: &str) {
         snapshot = session.poll(Some(&snapshot)).await.unwrap();
     }
     let rounds = 50;
-    let (mine, theirs, mut wall) = (cpu(), backend_cpu(backend), Duration::ZERO);
+    let (client, server, mut wall) = (cpu(), backend_cpu(backend), Duration::ZERO);
     for _ in 0..rounds {
         let started = clock::monotonic();
         snapshot = session.poll(Some(&snapshot)).await.unwrap();
@@ -55,8 +55,8 @@ async fn measure(conninfo: &str) {
         snapshot.locks.last_rows().len(),
         snapshot.backends.last_rows().len(),
         snapshot.answers.len(),
-        cpu().saturating_sub(mine).as_secs_f64() * 1e3 / f64::from(rounds),
-        (backend_cpu(backend) - theirs) * 1e3 / f64::from(rounds),
+        cpu().saturating_sub(client).as_secs_f64() * 1e3 / f64::from(rounds),
+        (backend_cpu(backend) - server) * 1e3 / f64::from(rounds),
         wall.as_secs_f64() * 1e3 / f64::from(rounds),
     );
     reference(&info).await;
@@ -66,7 +66,7 @@ async fn measure(conninfo: &str) {
     }
 }
 
-/// What the server pays for the two plain questions that a poll is measured against.
+/// The server's CPU time for the two plain queries that a poll is compared with.
 async fn reference(info: &ConnInfo) {
     let client = connect(info).await.unwrap().client;
     let backend: i32 = client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
@@ -84,13 +84,13 @@ async fn reference(info: &ConnInfo) {
     }
 }
 
-/// Processor time of this process.
+/// CPU time of this process.
 fn cpu() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(u64::try_from(time.tv_sec).unwrap(), u32::try_from(time.tv_nsec).unwrap())
 }
 
-/// Processor time of a process of this machine, in seconds; 0 where Linux's `/proc` is not there.
+/// CPU time of a process of this machine, in seconds; 0 if there is no `/proc`.
 fn backend_cpu(pid: i32) -> f64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
     text.split_whitespace().next().and_then(|nanos| nanos.parse::<f64>().ok()).unwrap_or_default() / 1e9

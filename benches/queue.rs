@@ -1,8 +1,9 @@
-//! How many items of work go through our queue in a second, beside the recipe in `tests/server/locks_sql/article.sql`.
+//! Items a second through locktop's work queue, compared with the recipe in `tests/server/locks_sql/article.sql`.
 //!
-//! `cargo bench --bench queue` starts a server of its own (`LOCKTOP_BENCH_ITEMS`, `LOCKTOP_BENCH_WORKERS`). The work itself is nothing:
-//! what is measured is the claim and the end of an item, with the round trips that each way needs. Ours commits twice for an item, the
-//! recipe once, and gives nothing back when a worker dies. The server runs without fsync, so a commit costs little here.
+//! `cargo bench --bench queue` starts its own server (`LOCKTOP_BENCH_ITEMS`, `LOCKTOP_BENCH_WORKERS`). An item has no
+//! work: the claim and the completion of an item are measured, with the round trips that each system needs. locktop
+//! commits twice for an item. The recipe commits once, and does not return an item to the queue when its worker dies.
+//! The server runs without fsync, so a commit costs little here.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -27,8 +28,8 @@ const ROUNDS: usize = 5;
 const ARTICLE: &str = include_str!("../tests/server/locks_sql/article.sql");
 
 #[derive(Debug, Clone, Copy)]
-enum Way {
-    Ours,
+enum System {
+    Locktop,
     Printed,
 }
 
@@ -50,31 +51,32 @@ async fn measure() {
     for name in ["queue_table", "consume"] {
         let block =
             ARTICLE.split("--@ ").find_map(|block| block.strip_prefix(name)?.strip_prefix('\n')).unwrap();
-        // Looked for in every schema, and ours has a table of that name; and the least that makes the function run.
+        // The article looks for a table of this name in every schema, and locktop has one too. The second change is the
+        // minimum that makes the function run.
         let block = block.replace("table_name = 'task_queue'", "table_schema = 'public'");
         let block = block.replace("AS $$\n", "AS $$\n#variable_conflict use_column\n");
         admin.client.batch_execute(&block).await.unwrap();
     }
     let mut ratios = Vec::new();
     for round in 0..ROUNDS {
-        let ours = rate(Way::Ours, &admin, &info, items, workers).await;
-        let printed = rate(Way::Printed, &admin, &info, items, workers).await;
-        println!("round {}: ours {ours:.0} items/s, printed {printed:.0} items/s", round + 1);
-        ratios.push(ours / printed);
+        let locktop = rate(System::Locktop, &admin, &info, items, workers).await;
+        let printed = rate(System::Printed, &admin, &info, items, workers).await;
+        println!("round {}: locktop {locktop:.0} items/s, printed {printed:.0} items/s", round + 1);
+        ratios.push(locktop / printed);
     }
     ratios.sort_by(f64::total_cmp);
     println!(
-        "{items} items, {workers} workers: ours is {:.2} times as fast as the printed recipe (median of {ROUNDS}, {:.2} to {:.2})",
+        "{items} items, {workers} workers: locktop is {:.2} times as fast as the printed recipe (median of {ROUNDS}, {:.2} to {:.2})",
         ratios[ROUNDS / 2],
         ratios[0],
         ratios[ROUNDS - 1]
     );
 }
 
-async fn rate(way: Way, admin: &Connection, info: &ConnInfo, items: usize, workers: usize) -> f64 {
-    let table = match way {
-        Way::Ours => "locktop.task_queue",
-        Way::Printed => "public.task_queue",
+async fn rate(system: System, admin: &Connection, info: &ConnInfo, items: usize, workers: usize) -> f64 {
+    let table = match system {
+        System::Locktop => "locktop.task_queue",
+        System::Printed => "public.task_queue",
     };
     let fill = format!(
         "TRUNCATE {table}; INSERT INTO {table} (task_name, payload) SELECT 'x', '{{}}' FROM generate_series(1, {items})"
@@ -93,9 +95,9 @@ async fn rate(way: Way, admin: &Connection, info: &ConnInfo, items: usize, worke
             let left = Arc::clone(&left);
             tokio::spawn(async move {
                 while left.load(Ordering::Relaxed) > 0 {
-                    let done = match way {
-                        Way::Ours => ours(&connection).await,
-                        Way::Printed => printed(&connection).await,
+                    let done = match system {
+                        System::Locktop => locktop(&connection).await,
+                        System::Printed => printed(&connection).await,
                     };
                     left.fetch_sub(usize::from(done), Ordering::Relaxed);
                 }
@@ -112,14 +114,14 @@ async fn rate(way: Way, admin: &Connection, info: &ConnInfo, items: usize, worke
     f64::from(u32::try_from(items).unwrap()) / seconds
 }
 
-async fn ours(connection: &Connection) -> bool {
+async fn locktop(connection: &Connection) -> bool {
     let queue = WorkQueue::default();
     let Some(item) = queue.claim(&connection.client, "w").await.unwrap() else { return false };
     assert!(queue.finish(&connection.client, &item, &AttemptEnd::Completed).await.unwrap());
     true
 }
 
-/// What the printed Python does: the driver begins the transaction with the first statement.
+/// The same steps as the printed Python, whose driver begins the transaction with the first statement.
 async fn printed(connection: &Connection) -> bool {
     let client = &connection.client;
     client.batch_execute("BEGIN").await.unwrap();

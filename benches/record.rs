@@ -1,8 +1,9 @@
-//! What a recording costs: bytes a look in the file, how long it takes to open and to see a look of it, what that needs of memory, and how
-//! long the report of its last hour takes.
+//! The cost of a recording: bytes per snapshot in the file, the time to open it and to jump to a snapshot, the memory
+//! for that, and the time of a report of its last hour.
 //!
-//! `LOCKTOP_LOOKS` (3600) looks, a second apart, of a made-up server with 500 sessions and 2,000 locks: idle, quiet, where a hundredth of
-//! the sessions did something since the look before, and busy, where a fifth did. `LOCKTOP_LOOKS=86400` is a day.
+//! The recording has `LOCKTOP_SNAPSHOTS` (3600) snapshots, one per second, of a simulated server with 500 sessions and
+//! 2,000 locks: idle, quiet (a hundredth of the sessions changed since the previous snapshot) and busy (a fifth did).
+//! `LOCKTOP_SNAPSHOTS=86400` is a day.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -39,25 +40,28 @@ use locktop::output::report::{Style, html};
 use locktop::recording::container::RecordingInfo;
 use made::{Made, percentile, timed};
 
-/// An hour.
+/// An hour of snapshots.
 const REPORTED: usize = 3_600;
 
 fn main() {
-    let looks = std::env::var("LOCKTOP_LOOKS").ok().and_then(|looks| looks.parse().ok()).unwrap_or(3_600);
-    println!("{looks} looks of 500 sessions and 2,000 locks; milliseconds of processor time, MB of memory");
+    let snapshots =
+        std::env::var("LOCKTOP_SNAPSHOTS").ok().and_then(|snapshots| snapshots.parse().ok()).unwrap_or(3_600);
+    println!(
+        "{snapshots} snapshots of 500 sessions and 2,000 locks; milliseconds of processor time, MB of memory"
+    );
     println!(
         "{:>8} {:>10} {:>8} {:>8} {:>8} {:>8} {:>8} {:>10} {:>10}",
-        "", "KB/look", "MB", "open", "jump", "p99", "memory", "report s", "HTML KB"
+        "", "KB/snap", "MB", "open", "jump", "p99", "memory", "report s", "HTML KB"
     );
     let folder = tempfile::tempdir().unwrap();
     for (name, percent) in [("idle", 0), ("quiet", 1), ("busy", 20)] {
         let path = folder.path().join(format!("{name}.ltr"));
-        write(&path, percent, looks);
+        write(&path, percent, snapshots);
         read(name, &path);
     }
 }
 
-fn write(path: &Path, percent: u64, looks: u32) {
+fn write(path: &Path, percent: u64, snapshots: u32) {
     let about = RecordingInfo {
         program: "bench".to_owned(),
         target: "made up".to_owned(),
@@ -74,15 +78,15 @@ fn write(path: &Path, percent: u64, looks: u32) {
     let mut recorder = Recorder::open(options).unwrap();
     let mut view_builder = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
     let mut made = Made::new(500, 2_000);
-    for second in 0..looks {
+    for second in 0..snapshots {
         let past = view_builder.past();
-        view_builder.snapshot_taken(made.look(f64::from(second), percent));
+        view_builder.snapshot_taken(made.snapshot(f64::from(second), percent));
         recorder.write(&view_builder.observation(past)).unwrap();
     }
     recorder.end().unwrap();
 }
 
-/// Megabytes of memory of this process.
+/// Resident memory of this process in megabytes.
 fn resident() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();
@@ -98,23 +102,23 @@ fn read(name: &str, path: &Path) {
         recording.view(last).unwrap();
         recording
     });
-    let looks = recording.moments().len();
+    let snapshots = recording.moments().len();
     let mut chance = Made::new(1, 1);
     let mut jumps: Vec<f64> = (0..200)
         .map(|_| {
-            let place = chance.below(looks as u64) as usize;
+            let place = chance.below(snapshots as u64) as usize;
             timed(|| recording.view(place).unwrap()).1
         })
         .collect();
     let memory = resident() - before;
-    let from = looks.saturating_sub(REPORTED);
+    let from = snapshots.saturating_sub(REPORTED);
     let (page, reported) = timed(|| {
-        let report = report::of(&mut recording, from..looks, None, locktop::app::print::tree).unwrap();
+        let report = report::of(&mut recording, from..snapshots, None, locktop::app::print::tree).unwrap();
         html(&report, Style { top: 10, zone: chrono::Utc.fix().into() })
     });
     println!(
         "{name:>8} {:10.3} {:8.2} {opened:8.1} {:8.2} {:8.2} {memory:8.1} {:10.2} {:10.0}",
-        bytes / looks as f64 / 1e3,
+        bytes / snapshots as f64 / 1e3,
         bytes / 1e6,
         percentile(&mut jumps, 50),
         percentile(&mut jumps, 99),

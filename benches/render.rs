@@ -1,4 +1,4 @@
-//! What a frame costs. It must not depend on the number of rows there are.
+//! The cost of a frame. It must not depend on the number of rows.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -29,7 +29,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 fn frames(c: &mut Criterion) {
-    // In one queue each waits behind all before it.
+    // All wait in one queue: each waiter waits behind all before it.
     for (waiters, locks) in [(1_000, 10_000), (1_000, 100_000), (5_000, 1_000)] {
         let view = Arc::new(sample::crowd(waiters, locks, 0.0).view());
         // At the top, and at the end of the table.

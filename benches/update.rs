@@ -1,4 +1,5 @@
-//! What the screens' state costs when a new view arrives, on each screen; and what the feed makes of a snapshot before that.
+//! The cost of updating the screens' state when a new view arrives, on each screen; and the feed's cost for the
+//! snapshot before that.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -27,12 +28,12 @@ use locktop::model::lock_name::LockNames;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::{TargetId, View};
 
-/// The same crowd at two moments, so that every view is a new one.
+/// The same sessions at two times, so that every view is a new one.
 fn views(waiters: u32, locks: u32) -> [Arc<View>; 2] {
     [0.0, 1.0].map(|now| Arc::new(sample::crowd(waiters, locks, now).view()))
 }
 
-/// The same, where the feed has seen that no lock has changed in between.
+/// The same, if the feed has detected that no lock has changed in between.
 fn still(waiters: u32, locks: u32) -> [Arc<View>; 2] {
     let [first, second] = [0.0, 1.0].map(|now| sample::crowd(waiters, locks, now).snapshot());
     let rows = Arc::clone(first.locks.last_rows());
@@ -68,7 +69,7 @@ fn update(c: &mut Criterion) {
     }
 }
 
-/// A snapshot after another one: nothing has changed, or a thousand waits have ended and as many begun.
+/// A snapshot after another one: nothing has changed, or a thousand waits have ended and a thousand have begun.
 fn feed(c: &mut Criterion) {
     let (waiters, locks) = (1_000, 22_000);
     let still = [0.0, 1.0].map(|now| sample::crowd(waiters, locks, now).snapshot());
@@ -92,7 +93,7 @@ fn feed(c: &mut Criterion) {
     }
 }
 
-/// The Events screen with all the events that are kept.
+/// The Events screen with as many events as are kept.
 fn events(c: &mut Criterion) {
     let mut view_builder = ViewBuilder::new(TargetId::default(), Thresholds::default(), LockNames::default());
     let mut view = view_builder.snapshot_taken(sample::crowd(0, 100, 0.0).snapshot());

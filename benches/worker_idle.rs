@@ -1,12 +1,14 @@
-//! What idle workers cost a server, and how soon they begin: `cargo bench --bench worker_idle`.
+//! The cost of idle workers for a server, and how soon they begin a task: `cargo bench --bench worker_idle`.
 //!
-//! Fifty processes of `locktop worker` wait at one database of an embedded server, which logs every statement. First nothing is planned or
-//! queued: counted are the workers' statements and all transactions of the database over `LOCKTOP_SECONDS` (60); every notification is a
-//! transaction in each session that listens. Then 40 tasks become due one after the other, as their time comes, as they are
-//! inserted, and as their time is changed, and 40 items are queued after them: measured is the time from when a task is due, by the server's
-//! clock, until the worker says in its log that it has begun, by that of this machine, which is the same.
+//! Fifty processes of `locktop worker` wait at one database of an embedded server, which logs every statement. First
+//! nothing is planned or queued: the workers' statements and all transactions of the database over `LOCKTOP_SECONDS`
+//! (60) are counted; every notification is a transaction in each session that listens. Then 40 tasks become due one
+//! after the other, because their time arrives, because they are inserted, and because their time is changed; then 40
+//! items are queued. The result is the time from when a task is due, by the server's clock, until the start that the
+//! worker logs, by this machine's clock, which is the same clock.
 //!
-//! `LOCKTOP_WORKERS` (50); `LOCKTOP_PROGRAM`: another program to measure while nothing is planned, such as an older locktop.
+//! `LOCKTOP_WORKERS` (50) is the number of workers; `LOCKTOP_PROGRAM` is another program to measure while nothing is
+//! planned, such as an older locktop.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -32,13 +34,13 @@ use locktop::pg::conninfo::ConnInfo;
 use serde_json::Value;
 
 const TASKS: usize = 40;
-/// Between two tasks; long enough for all to be idle again.
+/// Time between two tasks; long enough for all workers to be idle again.
 const APART: Duration = Duration::from_millis(500);
-/// After all have connected, until they have looked for the first time, and the server's counters know: an idle session tells them after
+/// Time for all workers to make their first request, and for the server's counters: an idle session reports them after
 /// ten seconds.
 const SETTLED: Duration = Duration::from_secs(20);
 
-/// A worker began: with a task or an item, which execution or item, and when.
+/// The start of a task or an item by a worker: the id of the execution or the item, and the time.
 struct Began {
     is_task: bool,
     id: i64,
@@ -54,7 +56,7 @@ fn number(name: &str, usual: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
-/// Ends them when it is dropped: their standard input ends.
+/// The worker processes. Dropping them closes their standard input, which ends them.
 struct Workers(Vec<Child>);
 
 impl Drop for Workers {
@@ -89,8 +91,8 @@ async fn measure() {
     let installed = Command::new(&program).args(["schema", "install", &target]).status().unwrap();
     assert!(installed.success());
     let log = server.socket_dir().join("data/log/statements");
-    let (tell, began) = mpsc::channel();
-    let workers = start(&program, other.is_none(), count, &target, &tell);
+    let (sender, began) = mpsc::channel();
+    let workers = start(&program, other.is_none(), count, &target, &sender);
     connected(&admin, count).await;
     tokio::time::sleep(SETTLED).await;
     println!("{count} worker processes on one database, PostgreSQL {}", server.version());
@@ -112,7 +114,7 @@ async fn measure() {
     server.stop().await.unwrap();
 }
 
-fn start(program: &str, reads: bool, count: u64, target: &str, tell: &Sender<Began>) -> Workers {
+fn start(program: &str, reads: bool, count: u64, target: &str, sender: &Sender<Began>) -> Workers {
     let mut workers = Vec::new();
     for number in 0..count {
         let mut command = Command::new(program);
@@ -122,7 +124,7 @@ fn start(program: &str, reads: bool, count: u64, target: &str, tell: &Sender<Beg
         }
         command.arg(target).stdin(Stdio::piped()).stderr(Stdio::piped());
         let mut worker = command.spawn().unwrap();
-        let (lines, tell) = (BufReader::new(worker.stderr.take().unwrap()).lines(), tell.clone());
+        let (lines, sender) = (BufReader::new(worker.stderr.take().unwrap()).lines(), sender.clone());
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 let Ok(line) = serde_json::from_str::<Value>(&line) else { continue };
@@ -130,7 +132,7 @@ fn start(program: &str, reads: bool, count: u64, target: &str, tell: &Sender<Beg
                     let at = line["time"].as_str().unwrap().parse::<chrono::DateTime<chrono::Utc>>().unwrap();
                     let id = line["execution_id"].as_i64().or(line["item_id"].as_i64()).unwrap();
                     let is_task = line["execution_id"].is_i64();
-                    let _ = tell.send(Began { is_task, id, at: at.timestamp_micros() as f64 / 1e6 });
+                    let _ = sender.send(Began { is_task, id, at: at.timestamp_micros() as f64 / 1e6 });
                 }
             }
         });
@@ -139,17 +141,17 @@ fn start(program: &str, reads: bool, count: u64, target: &str, tell: &Sender<Beg
     Workers(workers)
 }
 
-/// Waits until all listen.
+/// Waits until all workers are connected and idle.
 async fn connected(admin: &Connection, count: u64) {
     let sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'locktop worker %' AND state = 'idle'";
     let start = clock::monotonic();
     while admin.client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) < i64::try_from(count).unwrap() {
-        assert!(start.elapsed() < Duration::from_secs(120), "not all have connected");
+        assert!(start.elapsed() < Duration::from_secs(120), "not all workers have connected");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 
-/// How many statements the workers have sent.
+/// Number of statements that the workers have sent.
 fn statements(log: &Path) -> f64 {
     let text = std::fs::read(log).unwrap();
     let text = String::from_utf8_lossy(&text);
@@ -157,7 +159,7 @@ fn statements(log: &Path) -> f64 {
     text.lines().filter(sent).count() as f64
 }
 
-/// Of the database in which the workers are. Whoever asks is in another.
+/// Transactions of the workers' database. The session that asks is in another database.
 async fn transactions(admin: &Connection) -> f64 {
     let sql = "SELECT (xact_commit + xact_rollback)::float8 FROM pg_stat_database WHERE datname = 'tasks'";
     admin.client.query_one(sql, &[]).await.unwrap().get(0)
@@ -202,31 +204,31 @@ impl Place {
         self.each("queued", &session, queue).await;
     }
 
-    /// One statement after the other, each of which makes one due; `$n` in it is its number.
-    async fn each(&self, what: &str, session: &Connection, sql: &str) {
+    /// Runs a statement for each task, which makes it due; `$n` in it is the number of the task.
+    async fn each(&self, name: &str, session: &Connection, sql: &str) {
         tokio::time::sleep(2 * APART).await;
         let before = statements(&self.log);
         for number in 1..=TASKS {
             session.client.batch_execute(&sql.replace("$n", &number.to_string())).await.unwrap();
             tokio::time::sleep(APART).await;
         }
-        self.report(what, session, before).await;
+        self.report(name, session, before).await;
     }
 
-    async fn report(&self, what: &str, session: &Connection, before: f64) {
+    async fn report(&self, name: &str, session: &Connection, before: f64) {
         let mut began = Vec::new();
         while began.len() < TASKS {
             match self.began.try_recv() {
-                Ok(one) => began.push(one),
+                Ok(start) => began.push(start),
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
             }
         }
         let sent = statements(&self.log) - before;
         let due = due(session, began[0].is_task).await;
-        let mut late: Vec<f64> = began.iter().map(|one| (one.at - due[&one.id]) * 1e3).collect();
+        let mut late: Vec<f64> = began.iter().map(|start| (start.at - due[&start.id]) * 1e3).collect();
         late.sort_by(f64::total_cmp);
         println!(
-            "{what:<18}median {:.1} ms, 9 of 10 {:.1} ms, longest {:.1} ms of {TASKS}; {:.1} statements for each",
+            "{name:<18}median {:.1} ms, 9 of 10 {:.1} ms, longest {:.1} ms of {TASKS}; {:.1} statements for each",
             late[late.len() / 2],
             late[late.len() * 9 / 10],
             late[late.len() - 1],
@@ -235,7 +237,7 @@ impl Place {
     }
 }
 
-/// When each execution or item was due.
+/// The due time of each execution or item.
 async fn due(session: &Connection, tasks: bool) -> HashMap<i64, f64> {
     let sql = if tasks {
         "SELECT e.id, (t.payload ->> 'due')::float8 FROM locktop.task_execution_log e JOIN locktop.scheduled_tasks t ON t.id = e.task_id"

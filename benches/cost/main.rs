@@ -1,10 +1,10 @@
-//! What the program costs, as a whole and from outside: `cargo bench --bench cost`.
+//! CPU and memory of the whole program, measured from outside: `cargo bench --bench cost`.
 //!
-//! An embedded server is given a crowd that waits for one advisory lock, with many other locks held; the program runs
-//! against it in a terminal of 200x60 and polls once a second. Processor time, of the program and of the server's
-//! backend that it polls with, is what Linux accounts for (`/proc`, nanoseconds), over `LOCKTOP_SECONDS` (30) after a
-//! warm-up. Beside it, at the same pace, another session reads `pg_locks` and `pg_stat_activity` the plain way: that
-//! is the measure for the server's side. `LOCKTOP_PROGRAM`: another program to measure, such as an older locktop.
+//! Sessions on an embedded server wait for one advisory lock, and many other locks are held. The program runs in a
+//! terminal of 200x60 and polls once a second. CPU time of the program and of the server process that serves its polls
+//! is read from Linux's `/proc` (nanoseconds), over `LOCKTOP_SECONDS` (30) after a warm-up. For comparison, another
+//! session reads all of `pg_locks` and `pg_stat_activity` at the same rate: the reference for the server's CPU.
+//! `LOCKTOP_PROGRAM` measures another program, such as an older locktop.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -15,7 +15,7 @@
     reason = "a test may"
 )]
 
-mod beside;
+mod history;
 mod meter;
 mod process;
 mod program;
@@ -31,9 +31,9 @@ use meter::Meter;
 use program::Program;
 use tokio_postgres::Client;
 
-/// Enough for buffers and caches to have their size.
+/// Long enough for buffers and caches to reach their size.
 const WARM_UP: Duration = Duration::from_secs(5);
-/// Starts that the time to the first frame is taken from.
+/// Number of starts for the time to the first frame.
 const STARTS: usize = 10;
 
 const USUAL: AdvisoryContention = AdvisoryContention { waiters: 1_000, locks: 22_000, in_transaction: false };
@@ -42,7 +42,7 @@ const DOUBLE: AdvisoryContention =
 const LARGE: AdvisoryContention = AdvisoryContention { waiters: 2_020, locks: 80_000, in_transaction: false };
 const IDLE: AdvisoryContention = AdvisoryContention { waiters: 0, locks: 0, in_transaction: false };
 
-/// Tables of nine job systems of others, as the tests have them.
+/// Tables of nine other job systems, as in the tests.
 const JOB_SYSTEMS: &str = concat!(
     include_str!("../../tests/server/adapters/tables/good_job.sql"),
     include_str!("../../tests/server/adapters/tables/solid_queue.sql"),
@@ -55,7 +55,7 @@ const JOB_SYSTEMS: &str = concat!(
     include_str!("../../tests/server/adapters/tables/leases.sql"),
 );
 
-/// What was measured on one screen; processor time in milliseconds a second, which is a poll.
+/// The result for one screen; CPU time in milliseconds a second, which is one poll.
 struct Cost {
     client: f64,
     resident: f64,
@@ -63,9 +63,9 @@ struct Cost {
     connections: usize,
     server: f64,
     reference: f64,
-    /// Bytes a second to the terminal.
+    /// Bytes a second written to the terminal.
     bytes: f64,
-    /// Kilobytes a second from the server.
+    /// Kilobytes a second sent by the server.
     sent: f64,
 }
 
@@ -97,14 +97,14 @@ async fn measure(length: Duration, only: &str) {
             continue;
         }
         let options = Options { settings: crowd.settings(), ..Options::default() };
-        // Each of 2,000 that come one after the other would look for a deadlock through all before it, which keeps
-        // everybody from the lock table for minutes.
+        // With the default, each of 2,000 waiters that arrive one after another would check all earlier ones for a
+        // deadlock, which blocks the lock table for minutes.
         let options = options.with("deadlock_timeout", "1h");
         let server = EmbeddedServer::start(options).await.unwrap();
         let info = ConnInfo::parse(&server.conninfo()).unwrap();
         let scratch = ScratchSchema::open(&info).await.unwrap();
         let running = if crowd.waiters > 0 { Some(crowd.start(&scratch).await.unwrap()) } else { None };
-        // What is on the screen as soon as there is data.
+        // On the screen as soon as there is data.
         let root = running.as_ref().map_or_else(
             || "no problems found".to_owned(),
             |running| match running.facts.roots[..] {
@@ -122,7 +122,7 @@ async fn measure(length: Duration, only: &str) {
         print_starts(name, &server, &root);
         if crowd.locks == USUAL.locks || crowd.locks == LARGE.locks {
             for screen in screens.iter().take(2) {
-                beside::histories(&server.conninfo(), name, screen, &root, length).await;
+                history::compare(&server.conninfo(), name, screen, &root, length).await;
             }
         }
         if let Some(running) = running {
@@ -158,7 +158,7 @@ async fn watch(
     }
     let seconds = started.elapsed().as_secs_f64();
     let a_second = |before: f64, after: f64| (after - before) / seconds * 1e3;
-    #[expect(clippy::cast_precision_loss, reason = "never that much")]
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
     let rate = |before: usize, after: usize| (after - before) as f64 / seconds;
     let (bytes, sent) = (rate(before.3, program.bytes()), rate(before.4, meter.sent()) / 1e3);
     let cost = Cost {
@@ -175,10 +175,10 @@ async fn watch(
     cost
 }
 
-/// The program's backends.
+/// Process ids of the program's backends.
 async fn backends(client: &Client) -> Vec<i32> {
-    let question = "SELECT pid FROM pg_stat_activity WHERE application_name = 'locktop'";
-    client.query(question, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
+    let sql = "SELECT pid FROM pg_stat_activity WHERE application_name = 'locktop'";
+    client.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
 }
 
 fn print_cost(name: &str, screen: &str, cost: &Cost) {
@@ -196,7 +196,7 @@ fn print_cost(name: &str, screen: &str, cost: &Cost) {
     );
 }
 
-/// How long it takes from the start of the process to the first frame with data.
+/// Prints the time from the start of the process to the first frame with data.
 fn print_starts(name: &str, server: &EmbeddedServer, root: &str) {
     let mut times: Vec<f64> = (0..STARTS)
         .map(|_| {

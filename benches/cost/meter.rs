@@ -1,4 +1,4 @@
-//! How much a server sends.
+//! Counts the bytes that a server sends.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A socket beside the server's own, through which everything passes and is counted.
+/// A socket in front of the server's own: all traffic passes through it and is counted.
 pub(crate) struct Meter {
     directory: PathBuf,
     sent: Arc<AtomicUsize>,
 }
 
 impl Meter {
-    /// Listens in a directory of its own below that of the server's socket.
+    /// Listens in a new directory below that of the server's socket.
     pub(crate) fn before(server: &Path) -> Self {
         let directory = server.join("meter");
         std::fs::create_dir(&directory).unwrap();
@@ -30,7 +30,7 @@ impl Meter {
         Self { directory, sent }
     }
 
-    /// How to get to the server through it.
+    /// The connection string that leads through the meter.
     pub(crate) fn conninfo(&self, conninfo: &str, server: &Path) -> String {
         conninfo.replace(&server.display().to_string(), &self.directory.display().to_string())
     }
@@ -42,13 +42,14 @@ impl Meter {
 }
 
 impl Drop for Meter {
-    /// As root the server's own account, which removes the rest, may not remove this.
+    /// For root, the server runs as another account, which removes its own files but is not permitted to remove this
+    /// directory.
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
 
-/// Passes on what comes until the end.
+/// Forwards all bytes until the connection ends.
 fn pass(mut from: UnixStream, mut to: UnixStream, counter: Option<Arc<AtomicUsize>>) {
     std::thread::spawn(move || {
         let mut buffer = vec![0; 256 * 1024];

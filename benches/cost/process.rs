@@ -1,25 +1,25 @@
-//! What Linux says of a process.
+//! CPU time and memory of a process, as Linux reports them.
 
 use std::fs;
 
-/// Processor time of one thread, in seconds.
+/// CPU time of one thread, in seconds.
 fn thread(stat: &str) -> Option<f64> {
     let text = fs::read_to_string(stat).ok()?;
     Some(text.split_whitespace().next()?.parse::<f64>().ok()? / 1e9)
 }
 
-/// Processor time of a process that has one thread, as a server's backend has; 0 when it is gone.
+/// CPU time of a process with one thread, such as a server's backend; 0 if it has ended.
 pub(crate) fn backend_cpu(pid: i32) -> f64 {
     thread(&format!("/proc/{pid}/schedstat")).unwrap_or_default()
 }
 
-/// Processor time of a process with all its threads, in seconds, to the nanosecond.
+/// CPU time of a process with all its threads, in seconds, to the nanosecond.
 pub(crate) fn cpu(pid: u32) -> f64 {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     threads.flatten().filter_map(|entry| thread(&format!("{}/schedstat", entry.path().display()))).sum()
 }
 
-/// A line of `/proc/PID/status`, in megabytes: `VmRSS`, `VmHWM`.
+/// A value of `/proc/PID/status` in megabytes: `VmRSS`, `VmHWM`.
 pub(crate) fn megabytes(pid: u32, name: &str) -> f64 {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = text.lines().find(|line| line.starts_with(name)).unwrap();

@@ -10,12 +10,12 @@ use portable_pty::{Child, CommandBuilder, PtySize, native_pty_system};
 /// Longest wait for anything on the screen.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What came out so far.
+/// The program's output so far.
 #[derive(Default)]
 struct Output {
-    /// Bytes in all.
+    /// Total number of bytes.
     total: usize,
-    /// The bytes, until somebody is done looking at them.
+    /// The bytes that have not been examined yet.
     seen: Vec<u8>,
 }
 
@@ -27,14 +27,14 @@ pub(crate) struct Program {
     _terminal: Box<dyn portable_pty::MasterPty + Send>,
 }
 
-/// What is not as usual.
+/// Deviations from the usual start.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Options {
     pub(crate) without_history: bool,
 }
 
-/// A config under which it polls as often as asked whatever that costs, which is what is measured here; none for an older program, which
-/// always does.
+/// A config without a limit on the load of the server: the program polls at the requested rate, which is measured here.
+/// An older program that rejects this config has no such limit, and gets none.
 fn config(program: &str, options: Options) -> String {
     let usual = "server_load = 1\nremember = false\n";
     let (path, history) = if options.without_history {
@@ -57,7 +57,7 @@ impl Program {
         Self::start_with(conninfo, screen, Options::default())
     }
 
-    /// Starts it as no one usually does.
+    /// Starts it with these options.
     pub(crate) fn start_with(conninfo: &str, screen: &str, options: Options) -> Self {
         let size = PtySize { rows: 60, cols: 200, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
@@ -91,7 +91,8 @@ impl Program {
         self.child.process_id().unwrap()
     }
 
-    /// Waits until `text` comes out, which must be a word of one style; says how long after the start that was.
+    /// Waits until `text` appears in the output; returns the time since the start. `text` must be of one style, without
+    /// spaces.
     pub(crate) fn wait_for(&self, text: &str) -> Duration {
         loop {
             let passed = self.started.elapsed();
@@ -103,7 +104,7 @@ impl Program {
                 }
                 assert!(
                     passed < TIMEOUT,
-                    "waited in vain for {text:?}: {}",
+                    "timed out waiting for {text:?}: {}",
                     String::from_utf8_lossy(&output.seen)
                 );
             }
@@ -116,7 +117,7 @@ impl Program {
         self.keys.flush().unwrap();
     }
 
-    /// Bytes that came out so far.
+    /// Number of bytes written so far.
     pub(crate) fn bytes(&self) -> usize {
         let mut output = self.output.lock().unwrap();
         output.seen.clear();
@@ -127,7 +128,7 @@ impl Program {
         self.press("q");
         let since = clock::monotonic();
         while self.child.try_wait().unwrap().is_none() {
-            assert!(since.elapsed() < TIMEOUT, "it does not quit");
+            assert!(since.elapsed() < TIMEOUT, "the program did not quit within {TIMEOUT:?}");
             std::thread::sleep(Duration::from_millis(5));
         }
     }

@@ -1,10 +1,10 @@
-//! How soon a key is answered while the server stands still: `cargo bench --bench keys`.
+//! The response time to a key while the server does not answer: `cargo bench --bench keys`.
 //!
-//! An embedded server with a crowd of sessions; the program runs against it in a terminal of 120x35. A key moves the cursor, and what is
-//! measured is the time from writing the key to the terminal until the bytes have come that show another row selected. First over a
-//! server that answers, then over one of which every process is stopped (SIGSTOP): the program finds out, says so, and goes on trying to
-//! connect. `LOCKTOP_KEYS` (500) keys each, at a person's pace, and as fast as the screen follows, where each key waits for the pause
-//! between two frames.
+//! The program runs in a terminal of 120x35 on an embedded server with many sessions. A key moves the cursor; the time
+//! is measured from writing the key to the terminal until the output selects another row. First the server answers;
+//! then every process of it is stopped (SIGSTOP), the program shows that and keeps trying to connect. `LOCKTOP_KEYS`
+//! (500) is the number of keys for each case: typed at a person's pace, and as fast as the screen follows, where each
+//! key waits for the pause between two frames.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -29,7 +29,8 @@ use screen::Screen;
 
 const CROWD: AdvisoryContention = AdvisoryContention { waiters: 200, locks: 2_000, in_transaction: false };
 
-/// Between two keys of a person who is in a hurry. It is no multiple of the time between two frames, so that keys come at all times.
+/// The pause between two keys of a user in a hurry. It is no multiple of the time between two frames, so that keys
+/// arrive at all times within a frame.
 const PACE: Duration = Duration::from_millis(71);
 
 fn main() {
@@ -46,7 +47,7 @@ async fn measure(keys: usize) {
     let running = CROWD.start(&scratch).await.unwrap();
     let mut screen = Screen::start(&server.conninfo(), "backends", (120, 35));
     screen.shows("Backends · ");
-    println!("{keys} keys each; from the key to the frame, in ms, and what the header said meanwhile");
+    println!("{keys} keys each; time from the key to the frame in ms, and the state in the header");
     println!("{:<28}{:>8}{:>8}{:>8}  header", "", "p50", "p99", "max");
     for (name, pace) in [("server answers, a person", PACE), ("server answers, fast", Duration::ZERO)] {
         press(&mut screen, name, keys, pace);
@@ -68,14 +69,14 @@ fn press(screen: &mut Screen, name: &str, keys: usize, pace: Duration) {
     let mut times: Vec<f64> = Vec::new();
     for number in 0..keys {
         std::thread::sleep(pace);
-        // Down and up within what is seen.
+        // Down and up within the visible rows.
         let key = if number / 10 % 2 == 0 { "j" } else { "k" };
         times.push(screen.moves(key).as_secs_f64() * 1e3);
         *headers.entry(screen.link().unwrap_or("?")).or_default() += 1;
     }
     times.sort_by(f64::total_cmp);
     let at = |share: usize| times[(times.len() * share / 100).min(times.len() - 1)];
-    let headers: Vec<String> = headers.iter().map(|(word, keys)| format!("{word} {keys}")).collect();
+    let headers: Vec<String> = headers.iter().map(|(state, keys)| format!("{state} {keys}")).collect();
     println!(
         "{name:<28}{:>8.1}{:>8.1}{:>8.1}  {}",
         at(50),
@@ -85,7 +86,7 @@ fn press(screen: &mut Screen, name: &str, keys: usize, pace: Duration) {
     );
 }
 
-/// Every process of a server, stopped for as long as this lives.
+/// All processes of a server, stopped until this is dropped.
 struct Stopped(Vec<Pid>);
 
 impl Stopped {
@@ -93,7 +94,7 @@ impl Stopped {
         let client = connect(info).await.unwrap().client;
         let rows = client.query("SELECT pid FROM pg_stat_activity", &[]).await.unwrap();
         let children = rows.iter().map(|row| row.get(0));
-        // The postmaster first: it would start others.
+        // The postmaster first: it would start new processes.
         let all: Vec<Pid> = server.pid().into_iter().chain(children).filter_map(Pid::from_raw).collect();
         for pid in &all {
             kill_process(*pid, Signal::STOP).unwrap();

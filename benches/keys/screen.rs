@@ -1,4 +1,4 @@
-//! The program in a terminal, and when what is selected on it changed.
+//! The program in a terminal, and the time at which the selected row changes.
 
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
@@ -11,10 +11,10 @@ use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system}
 /// Longest wait for anything on the screen.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What came out so far.
+/// The program's output so far.
 struct Seen {
     emulator: vt100::Parser,
-    /// When the bytes came that the screen is made of now.
+    /// When the last bytes arrived.
     at: Instant,
 }
 
@@ -26,7 +26,7 @@ impl Seen {
     }
 }
 
-/// The running program. Dropped, it is killed.
+/// The running program. Dropping it kills the program.
 pub(crate) struct Screen {
     child: Box<dyn Child + Send + Sync>,
     keys: Box<dyn Write + Send>,
@@ -65,13 +65,17 @@ impl Screen {
         Self { child, keys, seen, _terminal: pair.master }
     }
 
-    /// Waits until something holds; says when the bytes came that made it so.
-    fn wait(&self, what: &str, condition: impl Fn(&Seen) -> bool) -> Instant {
+    /// Waits until a condition is true; returns the arrival time of the bytes that made it true.
+    fn wait(&self, expected: &str, condition: impl Fn(&Seen) -> bool) -> Instant {
         let start = clock::monotonic();
         let mut seen = self.seen.0.lock().unwrap();
         while !condition(&seen) {
             let left = TIMEOUT.saturating_sub(start.elapsed());
-            assert!(!left.is_zero(), "waited in vain for {what}:\n{}", seen.emulator.screen().contents());
+            assert!(
+                !left.is_zero(),
+                "timed out waiting for {expected}:\n{}",
+                seen.emulator.screen().contents()
+            );
             seen = self.seen.1.wait_timeout(seen, left).unwrap().0;
         }
         seen.at
@@ -82,15 +86,15 @@ impl Screen {
         self.wait(text, |seen| seen.emulator.screen().contents().contains(text));
     }
 
-    /// What the header says of the data: `LIVE`, `NO ANSWER`, `DOWN`.
+    /// The state of the connection in the header: `LIVE`, `NO ANSWER`, `DOWN`.
     pub(crate) fn link(&self) -> Option<&'static str> {
         let seen = self.seen.0.lock().unwrap();
         let text = seen.emulator.screen().contents();
         let header = text.lines().next()?;
-        ["LIVE", "NO ANSWER", "DOWN"].into_iter().find(|word| header.contains(word))
+        ["LIVE", "NO ANSWER", "DOWN"].into_iter().find(|state| header.contains(state))
     }
 
-    /// Presses a key that selects another row; how long it takes until another one is.
+    /// Presses a key that selects another row; returns the time until another row is selected.
     pub(crate) fn moves(&mut self, key: &str) -> Duration {
         let before = self.seen.0.lock().unwrap().selected();
         let pressed = clock::monotonic();

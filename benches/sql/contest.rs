@@ -1,4 +1,4 @@
-//! Leases that several want at once.
+//! Leases that several clients request at the same time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,12 +19,14 @@ pub(crate) async fn all(info: &ConnInfo, seconds: usize) {
     println!("\ncontests of {seconds} s");
     renewals(info, time).await;
     let printed = cycles(info, time, false).await;
-    let ours = cycles(info, time, true).await;
-    let ratio = f64::from(u32::try_from(ours).unwrap()) / f64::from(u32::try_from(printed).unwrap());
-    println!("two in turns: {printed} cycles as printed, {ours} of ours: {ratio:.2}, at least 0.5 is wanted");
+    let locktop = cycles(info, time, true).await;
+    let ratio = f64::from(u32::try_from(locktop).unwrap()) / f64::from(u32::try_from(printed).unwrap());
+    println!(
+        "two in turns: {printed} cycles as printed, {locktop} of locktop: {ratio:.2}, at least 0.5 is required"
+    );
 }
 
-/// The first column of the first row; without rows, how many were changed.
+/// The first column of the first row; the number of changed rows if none is returned.
 async fn ask(connection: &Connection, sql: &str) -> String {
     let mut changed = 0;
     for message in connection.client.simple_query(sql).await.unwrap() {
@@ -47,8 +49,8 @@ async fn renewals(info: &ConnInfo, time: Duration) {
         let (stop, asked) = (Arc::clone(&stop), Arc::clone(&asked));
         crowd.push(tokio::spawn(async move {
             while !stop.load(Ordering::Relaxed) {
-                let said = ask(&connection, "SELECT locktop.lease_acquire(7, 'other', '10 seconds')").await;
-                assert_eq!(said, "null", "the lease is held");
+                let result = ask(&connection, "SELECT locktop.lease_acquire(7, 'other', '10 seconds')").await;
+                assert_eq!(result, "null", "the lease is held");
                 asked.fetch_add(1, Ordering::Relaxed);
             }
         }));
@@ -59,44 +61,47 @@ async fn renewals(info: &ConnInfo, time: Duration) {
     while clock::monotonic().duration_since(start) < time {
         ticks.tick().await;
         let begun = clock::monotonic();
-        let said = ask(&holder, &format!("SELECT locktop.lease_renew(7, {token}, '10 seconds')")).await;
+        let result = ask(&holder, &format!("SELECT locktop.lease_renew(7, {token}, '10 seconds')")).await;
         slowest = slowest.max(clock::monotonic().duration_since(begun));
         sent += 1;
-        failed += usize::from(said != "t");
+        failed += usize::from(result != "t");
     }
     stop.store(true, Ordering::Relaxed);
-    for one in crowd {
-        one.await.unwrap();
+    for task in crowd {
+        task.await.unwrap();
     }
     println!(
-        "{CONTENDERS} ask without a pause ({} times): {failed} of {sent} renewals failed, the slowest took {slowest:.1?}; none may fail",
+        "{CONTENDERS} request it without a pause ({} times): {failed} of {sent} renewals failed, the slowest took {slowest:.1?}; none may fail",
         asked.load(Ordering::Relaxed)
     );
 }
 
-/// How often two clients together took and gave back one lease.
-async fn cycles(info: &ConnInfo, time: Duration, is_ours: bool) -> usize {
+/// How often two clients together acquired and released one lease.
+async fn cycles(info: &ConnInfo, time: Duration, of_locktop: bool) -> usize {
     let done = Arc::new(AtomicUsize::new(0));
-    let mut two = Vec::new();
+    let mut both = Vec::new();
     let start = clock::monotonic();
     for name in ["node1", "node2"] {
         let connection = connect(info).await.unwrap();
         let done = Arc::clone(&done);
-        two.push(tokio::spawn(async move {
+        both.push(tokio::spawn(async move {
             while clock::monotonic().duration_since(start) < time {
-                let cycle =
-                    if is_ours { ours(&connection, name).await } else { printed(&connection, name).await };
+                let cycle = if of_locktop {
+                    locktop(&connection, name).await
+                } else {
+                    printed(&connection, name).await
+                };
                 done.fetch_add(usize::from(cycle), Ordering::Relaxed);
             }
         }));
     }
-    for one in two {
-        one.await.unwrap();
+    for task in both {
+        task.await.unwrap();
     }
     done.load(Ordering::Relaxed)
 }
 
-async fn ours(connection: &Connection, name: &str) -> bool {
+async fn locktop(connection: &Connection, name: &str) -> bool {
     let token = ask(connection, &format!("SELECT locktop.lease_acquire(8, '{name}', '20 seconds')")).await;
     if token == "null" {
         return false;

@@ -1,13 +1,15 @@
-//! How fast the SQL of the lock systems is, beside the recipes of the articles as printed: `cargo bench --bench sql`.
+//! Speed of the SQL of the lock systems, compared with the recipes of the articles as printed: `cargo bench --bench
+//! sql`.
 //!
-//! A server of its own has ours in the schema `locktop` and theirs in `public`. pgbench asks both in turns, with the statements of the article as
-//! its text has them; what counts is the ratio of one round, and the median of them. `LOCKTOP_PGBENCH` names pgbench where it is not on the
-//! PATH; `LOCKTOP_BENCH_ROUNDS` (7), `LOCKTOP_BENCH_CALLS` (4,000 for each round and side), `LOCKTOP_BENCH_SECONDS` (20) for the
-//! contests, `LOCKTOP_BENCH_ONLY` picks rows by a part of their names. The server runs without fsync, so a commit costs little here: with
-//! it, what commits less gains more.
+//! The bench starts its own server: locktop's functions are in the schema `locktop`, the article's in `public`. pgbench
+//! calls both in turns, with the statements of the article as printed. The result is the median of the ratios of all
+//! rounds. `LOCKTOP_PGBENCH` is the path of pgbench if it is not on the PATH; `LOCKTOP_BENCH_ROUNDS` (7);
+//! `LOCKTOP_BENCH_CALLS` (4,000 for each round and system); `LOCKTOP_BENCH_SECONDS` (20) for the contests;
+//! `LOCKTOP_BENCH_ONLY` selects rows by a part of their names. The server runs without fsync, so a commit costs little
+//! here: with fsync, the system that commits less gains more.
 //!
-//! Two contests are told apart by those who take part: sixteen that ask for a lease without a pause while its holder renews it, and two
-//! that take one lease in turns.
+//! Two contests are measured by their participants, without pgbench: sixteen clients request a lease without a pause
+//! while its holder renews it, and two clients acquire one lease in turns.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -31,24 +33,24 @@ use pgbench::{Pgbench, Row};
 const LEASE: &str = include_str!("../../tests/server/lease/article.sql");
 const RECIPES: &str = include_str!("../../tests/server/locks_sql/article.sql");
 
-/// Article and ours; `wanted` is the least ratio, where one was set.
+/// Article and locktop; `wanted` is the smallest permitted ratio, if one was set.
 const ROWS: [Row; 10] = [
     Row {
         name: "lease: acquire and release",
         clients: 1,
         wanted: Some(0.9),
         printed: "@acquire node2\n@release node2",
-        ours: CYCLE,
+        locktop: CYCLE,
     },
-    Row { name: "lease: renew", clients: 1, wanted: Some(0.9), printed: "@acquire node1", ours: RENEW },
-    Row { name: "rate limit: allowed", clients: 1, wanted: Some(0.9), printed: ALLOWED, ours: ALLOWED },
-    Row { name: "rate limit: allowed", clients: 8, wanted: Some(0.9), printed: ALLOWED, ours: ALLOWED },
-    Row { name: "rate limit: refused", clients: 1, wanted: None, printed: REFUSED, ours: REFUSED },
-    Row { name: "rate limit: refused", clients: 8, wanted: Some(2.0), printed: REFUSED, ours: REFUSED },
-    Row { name: "rate limit: 1,000 keys", clients: 1, wanted: Some(0.9), printed: KEYS, ours: KEYS },
-    Row { name: "rate limit: 1,000 keys", clients: 8, wanted: Some(0.9), printed: KEYS, ours: KEYS },
-    Row { name: "id: one generator", clients: 1, wanted: None, printed: ID, ours: ID },
-    Row { name: "id: a generator each", clients: 8, wanted: None, printed: OWN_ID, ours: OWN_ID },
+    Row { name: "lease: renew", clients: 1, wanted: Some(0.9), printed: "@acquire node1", locktop: RENEW },
+    Row { name: "rate limit: allowed", clients: 1, wanted: Some(0.9), printed: ALLOWED, locktop: ALLOWED },
+    Row { name: "rate limit: allowed", clients: 8, wanted: Some(0.9), printed: ALLOWED, locktop: ALLOWED },
+    Row { name: "rate limit: refused", clients: 1, wanted: None, printed: REFUSED, locktop: REFUSED },
+    Row { name: "rate limit: refused", clients: 8, wanted: Some(2.0), printed: REFUSED, locktop: REFUSED },
+    Row { name: "rate limit: 1,000 keys", clients: 1, wanted: Some(0.9), printed: KEYS, locktop: KEYS },
+    Row { name: "rate limit: 1,000 keys", clients: 8, wanted: Some(0.9), printed: KEYS, locktop: KEYS },
+    Row { name: "id: one generator", clients: 1, wanted: None, printed: ID, locktop: ID },
+    Row { name: "id: a generator each", clients: 8, wanted: None, printed: OWN_ID, locktop: OWN_ID },
 ];
 
 const CYCLE: &str =
@@ -69,7 +71,7 @@ fn number(variable: &str, default: usize) -> usize {
     std::env::var(variable).map_or(default, |text| text.parse().unwrap())
 }
 
-/// A block of a printed text.
+/// A block of an article.
 fn block(name: &str) -> &'static str {
     let blocks = LEASE.split("--@ ").chain(RECIPES.split("--@ "));
     blocks.into_iter().find_map(|block| block.strip_prefix(name)?.strip_prefix('\n')).unwrap()
@@ -94,7 +96,7 @@ async fn measure() {
     println!("PostgreSQL {}, {calls} calls a round, {rounds} rounds", server.version());
     println!(
         "{:<28}{:>8}{:>12}{:>12}{:>8}{:>16}",
-        "", "clients", "printed/s", "ours/s", "ratio", "of the rounds"
+        "", "clients", "printed/s", "locktop/s", "ratio", "all rounds"
     );
     for row in all.iter().filter(|row| row.name.contains(&only)) {
         pgbench.compare(row, rounds, calls);

@@ -1,4 +1,4 @@
-//! Asking by pgbench.
+//! Runs pgbench.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,14 +7,14 @@ use locktop::pg::conninfo::ConnInfo;
 
 use crate::block;
 
-/// What is compared: a script each, in which `@` stands for the place of a function, and a line that begins with it for a block of the
-/// article.
+/// A comparison: one script for each system. `@` in a script is replaced by the schema of the functions; a line that
+/// begins with `@` is replaced by a block of the article.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) clients: usize,
     pub(crate) wanted: Option<f64>,
     pub(crate) printed: &'static str,
-    pub(crate) ours: &'static str,
+    pub(crate) locktop: &'static str,
 }
 
 pub(crate) struct Pgbench {
@@ -26,7 +26,7 @@ pub(crate) struct Pgbench {
 }
 
 impl Pgbench {
-    /// `LOCKTOP_PGBENCH`, else the first on the PATH, else where Debian has it.
+    /// `LOCKTOP_PGBENCH`, else the first on the PATH, else the directories of Debian's packages.
     pub(crate) fn find(socket: &Path, info: &ConnInfo, token: i64) -> Self {
         let given = std::env::var_os("LOCKTOP_PGBENCH").map(PathBuf::from);
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -42,20 +42,20 @@ impl Pgbench {
         Self { program, socket: socket.to_owned(), user: info.user().to_owned(), token, scripts }
     }
 
-    /// A line of the table.
+    /// Measures a row, and prints it as a line of the table.
     pub(crate) fn compare(&self, row: &Row, rounds: usize, calls: usize) {
         let printed = self.script("printed.sql", &prepared(row.printed, "public."));
-        let ours = self.script("ours.sql", &prepared(row.ours, "locktop."));
+        let locktop = self.script("locktop.sql", &prepared(row.locktop, "locktop."));
         let (mut ratios, mut rates) = (Vec::new(), (Vec::new(), Vec::new()));
         for round in 0..rounds {
-            // Neither is always the first.
-            let (first, second) = if round % 2 == 0 { (&printed, &ours) } else { (&ours, &printed) };
+            // The order alternates.
+            let (first, second) = if round % 2 == 0 { (&printed, &locktop) } else { (&locktop, &printed) };
             let rate = |script| self.rate(script, row.clients, calls);
             let (one, other) = (rate(first), rate(second));
-            let (printed, ours) = if round % 2 == 0 { (one, other) } else { (other, one) };
-            ratios.push(ours / printed);
+            let (printed, locktop) = if round % 2 == 0 { (one, other) } else { (other, one) };
+            ratios.push(locktop / printed);
             rates.0.push(printed);
-            rates.1.push(ours);
+            rates.1.push(locktop);
         }
         let ratio = median(&mut ratios);
         let wanted = row.wanted.map_or_else(String::new, |least| {
@@ -77,18 +77,18 @@ impl Pgbench {
         path
     }
 
-    /// Transactions a second, by its own account.
+    /// Transactions a second, as pgbench reports them.
     fn rate(&self, script: &Path, clients: usize, calls: usize) -> f64 {
         let mut command = Command::new(&self.program);
         command.args(["-n", "-j", "1", "-c", &clients.to_string(), "-t", &(calls / clients).to_string()]);
         command.arg("-D").arg(format!("token={}", self.token));
         command.arg("-h").arg(&self.socket).args(["-U", &self.user, "-f"]).arg(script).arg("postgres");
         let output = command.output().unwrap();
-        let said =
+        let text =
             String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && !said.contains("ERROR"), "{said}");
+        assert!(output.status.success() && !text.contains("ERROR"), "{text}");
         let line =
-            said.lines().find_map(|line| line.strip_prefix("tps = ")).unwrap_or_else(|| panic!("{said}"));
+            text.lines().find_map(|line| line.strip_prefix("tps = ")).unwrap_or_else(|| panic!("{text}"));
         line.split(' ').next().unwrap().parse().unwrap()
     }
 }

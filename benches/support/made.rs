@@ -1,4 +1,4 @@
-//! A made-up server, and what is measured with it.
+//! A simulated server, and the measurements that use it.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::sample;
 
-/// Processor time of this thread.
+/// CPU time of this thread.
 fn spent() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
@@ -21,11 +21,11 @@ pub fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     (done, spent().saturating_sub(before).as_secs_f64() * 1000.0)
 }
 
-/// A server whose sessions do something now and then.
+/// A simulated server whose sessions change from time to time.
 pub struct Made {
     seed: u64,
     sessions: u32,
-    /// Locks of each session.
+    /// Locks per session.
     each: u32,
     backends: Vec<Backend>,
     locks: Vec<Vec<Lock>>,
@@ -37,8 +37,8 @@ impl Made {
             Self { seed: 7, sessions, each: locks / sessions, backends: Vec::new(), locks: Vec::new() };
         let mut builder = sample::Builder::default();
         for pid in 0..sessions {
-            let who = format!("app{}@web-{}", pid % 7, pid % 40);
-            builder.session(10_000 + pid as i32, &who, State::Idle, 60.0, "SELECT 1");
+            let identity = format!("app{}@web-{}", pid % 7, pid % 40);
+            builder.session(10_000 + pid as i32, &identity, State::Idle, 60.0, "SELECT 1");
         }
         made.backends = builder.backends;
         made.locks = vec![Vec::new(); sessions as usize];
@@ -54,7 +54,7 @@ impl Made {
         (self.seed >> 33) % end
     }
 
-    /// A session does something else.
+    /// A session starts something else.
     fn act(&mut self, session: usize, now: f64) {
         let since = sample::at(now - self.below(1_000_000) as f64 / 1e6);
         let (kind, text, id) = (self.below(4), self.below(200), self.below(1 << 30) as u32);
@@ -89,7 +89,7 @@ impl Made {
             };
             locks.push(lock(tag, LockMode::RowExclusive));
         }
-        // One in twenty waits for the transaction of another.
+        // One in twenty waits for the transaction of another session.
         if kind == 0 && session % 20 == 1 {
             let other = self.locks[session - 1].get(1).map(|lock| lock.tag);
             let backend = &mut self.backends[session];
@@ -103,7 +103,7 @@ impl Made {
         self.locks[session] = locks;
     }
 
-    pub fn look(&mut self, now: f64, percent: u64) -> Snapshot {
+    pub fn snapshot(&mut self, now: f64, percent: u64) -> Snapshot {
         for session in 0..self.sessions as usize {
             if self.below(100) < percent {
                 self.act(session, now);
@@ -115,7 +115,7 @@ impl Made {
     }
 }
 
-/// The value below which so many percent are.
+/// The value that `percent` of the values do not exceed.
 pub fn percentile(values: &mut [f64], percent: usize) -> f64 {
     values.sort_by(f64::total_cmp);
     values[(values.len() * percent / 100).min(values.len() - 1)]

@@ -1,4 +1,4 @@
-//! Views made by hand: for the benches, and for the tests of the screens.
+//! Views made by hand, for the benches and for the tests of the screens.
 
 use std::sync::Arc;
 
@@ -31,13 +31,13 @@ const DATABASE: u32 = 16384;
 /// OID of the table of tasks.
 const TASKS: u32 = 3001;
 
-/// The server's clock in a sample, so many seconds after the start.
+/// The server's clock in a sample, `seconds` after the start.
 pub fn at(seconds: f64) -> Timestamp {
     let start = "2026-11-20T14:02:31Z".parse::<Timestamp>().unwrap_or_default();
     start + chrono::TimeDelta::milliseconds((seconds * 1000.0) as i64)
 }
 
-/// A snapshot that is being put together.
+/// A snapshot under construction.
 #[derive(Default)]
 pub struct Builder {
     pub backends: Vec<Backend>,
@@ -53,7 +53,7 @@ pub struct Builder {
     pub generators: Vec<IdGenerator>,
     pub workers: Vec<TaskWorker>,
     pub contended: Vec<CountedWaits>,
-    /// The work queue is the published one, with raw ids for keys.
+    /// The work queue is the published one, whose lock keys are the raw ids.
     pub raw_queue: bool,
     pub now: f64,
 }
@@ -187,7 +187,7 @@ fn server(connections: usize) -> Server {
     }
 }
 
-/// The view of a snapshot, as the feed would make it.
+/// The view of a snapshot, as the feed would build it.
 pub fn view(snapshot: Snapshot, id: u64) -> View {
     let graph = WaitGraph::build(Input {
         locks: snapshot.locks.last_rows(),
@@ -235,7 +235,7 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
     view
 }
 
-/// The tasks as they are after a minute of looking.
+/// The tasks as evaluated by two snapshots a minute apart.
 fn board(snapshot: &Snapshot) -> TaskBoard {
     let (mut watch, limits) = (TaskWatch::default(), Thresholds::default());
     let earlier =
@@ -263,8 +263,8 @@ pub fn advisory(key: i64) -> LockTag {
         .with_objsubid(1)
 }
 
-/// An incident: an idle transaction, a migration behind it, everybody behind that; an advisory lock held by an idle
-/// session; a prepared transaction that blocks; and names that a screen must survive.
+/// An incident: an idle transaction, a migration that waits for it, and all others that wait for the migration; an
+/// advisory lock held by an idle session; a prepared transaction that blocks; and names that a screen must tolerate.
 pub fn incident(now: f64) -> Builder {
     let mut b =
         Builder { now, relations: vec![(2001, "accounts"), (2002, "报表生成")], ..Builder::default() };
@@ -373,7 +373,8 @@ pub fn jobs(now: f64) -> Builder {
     b
 }
 
-/// Sessions that wait for what a root holds: root, first of the waiters, table, from which second to which.
+/// Sessions that wait for a lock of a root: the root, the table, the pids of the waiters, the first and the last
+/// second.
 struct Chain {
     root: (i32, &'static str, &'static str),
     table: u32,
@@ -382,7 +383,8 @@ struct Chain {
     until: i32,
 }
 
-/// Three minutes: a forgotten transaction twice, the second time until now, a change of a table, and two moments of a worker.
+/// Three minutes: a forgotten transaction twice, the second until the end; an ALTER TABLE; and two short waits for a
+/// lock of a worker.
 fn chains() -> Vec<Chain> {
     const UPDATE: &str =
         "UPDATE accounts SET balance = balance - 100 WHERE id = 42 /*controller='pay',action='book'*/";
@@ -397,7 +399,7 @@ fn chains() -> Vec<Chain> {
     ]
 }
 
-/// A second of three minutes in which some made others wait: [`chains`].
+/// A second of three minutes in which the [`chains`] made sessions wait.
 pub fn blame(second: i32) -> Builder {
     let now = f64::from(second);
     let mut builder = Builder { now, ..Builder::default() };

@@ -24,7 +24,7 @@ const WORKERS: u32 = 3014;
 const CONTENDED: u32 = 3015;
 
 impl Builder {
-    /// Locktop's own tables, where there are tasks.
+    /// Locktop's own tables, if the snapshot has tasks.
     pub(super) fn task_sets(&mut self) -> Vec<TaskSet> {
         let tables = TaskTables {
             table: TASKS,
@@ -42,7 +42,7 @@ impl Builder {
         if tasks.is_empty() { Vec::new() } else { vec![set()] }
     }
 
-    /// A task, due `due` seconds ago or, when less than none, from now on.
+    /// A task that was due `due` seconds ago; if negative, it is due in the future.
     pub fn task(&mut self, id: i64, name: &str, kind: &str, timeout: f64, due: f64) -> &mut Schedule {
         self.tasks.push(Schedule {
             id,
@@ -62,7 +62,7 @@ impl Builder {
         &mut self.tasks[last]
     }
 
-    /// An execution that began `since` seconds ago; one that runs does so in session `pid`.
+    /// An execution that began `since` seconds ago; while it runs, it belongs to session `pid`.
     pub fn execution(
         &mut self,
         task_id: i64,
@@ -90,7 +90,7 @@ impl Builder {
         &mut self.executions[last]
     }
 
-    /// A table of each kind that has rows.
+    /// A table for each kind that has rows.
     pub(super) fn systems(&mut self) -> Systems {
         let now = at(self.now);
         let mut systems = Systems {
@@ -109,14 +109,14 @@ impl Builder {
         systems
     }
 
-    /// How many items of the work queue have a status.
+    /// Number of items of the work queue per status.
     pub fn count(&mut self, status: &str, count: u64, is_more: bool) -> &mut StateCount {
         self.counts.push(StateCount { status: Some(status.into()), count, is_more, ..StateCount::default() });
         let last = self.counts.len() - 1;
         &mut self.counts[last]
     }
 
-    /// An item of the work queue, whose state began so many seconds ago. Its session is not there.
+    /// An item of the work queue whose state began `since` seconds ago. Its session does not exist.
     pub fn item(&mut self, id: i64, name: &str, status: &str, since: f64) -> &mut Item {
         let began = Some(at(self.now - since));
         let is_taken = status != "pending";
@@ -144,7 +144,7 @@ impl Builder {
         &mut self.items[last]
     }
 
-    /// A rate limit whose window of a minute ends in so many seconds.
+    /// A rate limit whose window of one minute ends in `left` seconds.
     pub fn limit(&mut self, key: &str, count: i64, most: Option<i64>, left: f64) {
         self.limits.push(RateLimit {
             key: key.into(),
@@ -155,7 +155,7 @@ impl Builder {
         });
     }
 
-    /// An id generator whose last id is so many seconds ahead.
+    /// An id generator whose last id is `ahead` seconds in the future.
     pub fn generator(&mut self, worker: i64, ahead: f64) {
         let since = at(self.now + ahead).timestamp_millis() - 1_609_459_200_000;
         self.generators.push(IdGenerator { worker, sequence: Some(17), last_timestamp: Some(since) });
@@ -185,7 +185,7 @@ fn table<T>(oid: u32, name: &str, rows: Vec<T>, now: Timestamp) -> Vec<TableRows
     if rows.is_empty() { Vec::new() } else { vec![table(rows)] }
 }
 
-/// The jobs, and leases of which two have ended.
+/// The jobs, and leases, two of which have expired.
 pub fn leases(now: f64) -> Builder {
     let mut b = jobs(now);
     b.lease("1", "node2", 20.0, 8.0);

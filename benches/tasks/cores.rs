@@ -1,13 +1,13 @@
-//! The cores of this machine, and threads that stay on one of them.
+//! The cores of this machine, and threads pinned to one of them.
 
-/// The cores that this process can use. Empty except on Linux: macOS keeps no thread on a core.
+/// The cores that this process can use. Empty except on Linux: macOS does not pin threads to cores.
 #[cfg(target_os = "linux")]
 pub(crate) fn all() -> Vec<usize> {
     let set = rustix::thread::sched_getaffinity(None).unwrap();
     (0..rustix::thread::CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect()
 }
 
-/// Keeps this thread, and the processes that it starts, on one core.
+/// Pins this thread, and the processes that it starts, to one core.
 #[cfg(target_os = "linux")]
 pub(crate) fn pin(core: usize) {
     let mut set = rustix::thread::CpuSet::new();

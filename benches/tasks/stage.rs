@@ -1,4 +1,4 @@
-//! The server with both systems in it, and a round on it.
+//! The server with both systems installed, and a round on it.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -18,9 +18,9 @@ use super::worker::{self, Shared};
 
 const WORKERS: usize = 50;
 const TASKS: usize = 10_000;
-/// What has to be left at the end of a round, so that an empty answer always is a race lost.
+/// Tasks that must be left at the end of a round, so that an empty result always is a lost race.
 const LEFT: usize = 1_000;
-/// Runs before what is measured.
+/// Time before the measurement begins.
 const WARM_UP: Duration = Duration::from_millis(1_500);
 
 pub(crate) struct Stage {
@@ -29,16 +29,16 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) async fn open() -> Self {
-        // As it is without any setting; the launcher's are for a server that idles.
+        // PostgreSQL's defaults; the launcher's settings are for an idle server.
         let options = Options { version: Some(15), ..Options::default() }
             .with("shared_buffers", "128MB")
             .with("max_wal_size", "1GB");
         let stage = Self { server: EmbeddedServer::start(options).await.unwrap() };
         let admin = stage.connect("postgres").await;
-        admin.client.batch_execute("CREATE DATABASE ours").await.unwrap();
+        admin.client.batch_execute("CREATE DATABASE locktop").await.unwrap();
         admin.client.batch_execute("CREATE DATABASE recipe").await.unwrap();
-        let mut ours = stage.connect("ours").await;
-        schema::install(&mut ours.client, &SchemaName::default()).await.unwrap();
+        let mut locktop = stage.connect("locktop").await;
+        schema::install(&mut locktop.client, &SchemaName::default()).await.unwrap();
         stage.connect("recipe").await.client.batch_execute(&system::recipe()).await.unwrap();
         stage
     }
@@ -52,7 +52,7 @@ impl Stage {
         connect(&info).await.unwrap()
     }
 
-    /// Everybody works for a while; what counts is what happens after the warm-up.
+    /// All workers run for a while; the time after the warm-up counts.
     pub(crate) async fn round(&self, system: System, round: Round) -> Tally {
         let admin = self.connect(system.database()).await;
         admin.client.batch_execute(&system.fill(TASKS)).await.unwrap();
@@ -64,7 +64,7 @@ impl Stage {
         let mut workers = Vec::new();
         for number in 0..WORKERS {
             let connection = self.connect(system.database()).await;
-            // One after the other, as workers come: or all would end their tasks at once for ever.
+            // With a delay for each: otherwise all workers would complete their tasks at the same times for ever.
             let delay = round.work * u32::try_from(number).unwrap() / u32::try_from(WORKERS).unwrap();
             workers.push(local.spawn_local(worker::run(
                 connection,
@@ -95,7 +95,7 @@ impl Stage {
         shared.tally.take()
     }
 
-    /// Processor time of the whole server, in seconds. Nobody comes or goes while it is measured.
+    /// CPU time of the whole server, in seconds. No session connects or disconnects while it is measured.
     async fn cpu(&self, admin: &Connection) -> f64 {
         let rows = admin.client.query("SELECT pid FROM pg_stat_activity", &[]).await.unwrap();
         rows.iter().map(|row| process::backend_cpu(row.get(0))).sum::<f64>()
@@ -103,7 +103,7 @@ impl Stage {
     }
 }
 
-/// Waits until no task that was done becomes due again while the round lasts: then one that is run again was run twice.
+/// Waits until no completed task becomes due again during the round: then a task that runs again was run twice.
 async fn no_schedule_within(admin: &Connection, length: Duration) {
     let left = "SELECT (300 - extract(epoch FROM now()) % 300)::float8";
     while admin.client.query_one(left, &[]).await.unwrap().get::<_, f64>(0) < length.as_secs_f64() + 1.0 {

@@ -1,32 +1,32 @@
-//! The two that are compared, by the statements that a worker says.
+//! The two systems that are compared, as the statements that a worker sends.
 
 use std::fmt;
 use std::time::Duration;
 
-/// The printed text that the tests of the schema are about.
+/// The article's SQL, which the tests of the schema use too.
 const ARTICLE: &str = include_str!("../../tests/server/schema/article.sql");
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum System {
-    /// The schema of locktop, with workers that do as its comments say.
-    Ours,
-    /// The printed recipe, with a pause after each time that nothing was given.
+    /// The schema of locktop; workers follow its comments.
+    Locktop,
+    /// The printed recipe, with a pause after each request that returned no task.
     Recipe { pause: Duration },
 }
 
 impl System {
     pub(crate) fn database(self) -> &'static str {
         match self {
-            Self::Ours => "ours",
+            Self::Locktop => "locktop",
             Self::Recipe { .. } => "recipe",
         }
     }
 
-    /// Asks for tasks ($1: worker, $2: how many at most); the first column is the task, or null.
+    /// Requests tasks ($1: worker, $2: maximum number); the first column is the task, or null.
     pub(crate) fn acquire(self, batch: i32) -> &'static str {
         match self {
-            Self::Ours => "SELECT task_id FROM locktop.fetch_tasks($1, $2)",
-            // It takes one at a time; the parameter is there so that both are called alike.
+            Self::Locktop => "SELECT task_id FROM locktop.fetch_tasks($1, $2)",
+            // It acquires one task; the parameter exists so that both are called alike.
             Self::Recipe { .. } if batch == 1 => {
                 "SELECT task_id FROM worker_fetch_and_execute_task($1) WHERE $2 = 1"
             }
@@ -34,18 +34,18 @@ impl System {
         }
     }
 
-    /// Ends one task ($1: task, $2: worker).
+    /// Completes one task ($1: task, $2: worker).
     pub(crate) fn release(self) -> &'static str {
         match self {
-            Self::Ours => "SELECT locktop.try_release_task_lock($1, $2, 'completed')",
+            Self::Locktop => "SELECT locktop.try_release_task_lock($1, $2, 'completed')",
             Self::Recipe { .. } => "SELECT release_task_lock($1, $2, 'completed') IS NOT NULL",
         }
     }
 
-    /// Empties the log and makes so many tasks due, with the schedules that are printed.
+    /// Empties the log and makes `tasks` tasks due, with the schedules of the article.
     pub(crate) fn fill(self, tasks: usize) -> String {
         let schema = match self {
-            Self::Ours => "locktop",
+            Self::Locktop => "locktop",
             Self::Recipe { .. } => "public",
         };
         format!(
@@ -62,13 +62,13 @@ impl System {
 impl fmt::Display for System {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Ours => f.write_str("ours"),
+            Self::Locktop => f.write_str("locktop"),
             Self::Recipe { pause } => write!(f, "recipe, pause {} ms", pause.as_millis()),
         }
     }
 }
 
-/// The printed tables and functions. The repair says which is meant where a column and an output parameter have one name;
+/// The tables and functions of the article. `use_column` resolves names that are both a column and an output parameter;
 /// without it two of the functions fail at their first call.
 pub(crate) fn recipe() -> String {
     ["tables", "acquire", "release", "fetch", "multiple"].map(printed).concat()

@@ -1,4 +1,4 @@
-//! What happened in a round.
+//! The results of a round.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
@@ -9,13 +9,14 @@ use super::Round;
 
 pub(crate) const HEAD: &str = "  at once  work ms  system                completed/s    asked/s     lost/s  lost %    again   overlap  core %  per core s";
 
-/// One execution, by this machine's monotonic clock: from the answer that gave it to before it was ended.
+/// One execution, by this machine's monotonic clock: from the response that returned the task until just before it is
+/// completed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Run {
     pub(crate) task: i32,
     pub(crate) started: Instant,
     pub(crate) ended: Instant,
-    /// Whether its end was recorded.
+    /// Whether its completion was recorded.
     pub(crate) counted: bool,
 }
 
@@ -24,27 +25,27 @@ pub(crate) struct Tally {
     runs: Vec<Run>,
     asked: usize,
     lost: usize,
-    /// When what is measured began, and how many runs there were by then.
+    /// When the measurement began, and the number of runs before it.
     began: Option<(Instant, usize)>,
-    /// After the end nothing is added but runs.
+    /// After the end only runs are added.
     ended: Option<Figures>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Figures {
     seconds: f64,
-    /// The server's processor time.
+    /// CPU time of the server.
     cpu: f64,
-    /// Tasks that were completed, each once.
+    /// Completed tasks; each counts once.
     completed: usize,
 }
 
 impl Tally {
-    /// Somebody asked for a task; there always are some that are due.
-    pub(crate) fn asked(&mut self, in_vain: bool) {
+    /// Counts a request for a task; some tasks are always due.
+    pub(crate) fn asked(&mut self, is_lost: bool) {
         if self.ended.is_none() {
             self.asked += 1;
-            self.lost += usize::from(in_vain);
+            self.lost += usize::from(is_lost);
         }
     }
 
@@ -52,7 +53,7 @@ impl Tally {
         self.runs.push(run);
     }
 
-    /// How often a task was run to its end.
+    /// Number of runs that have finished.
     pub(crate) fn finished(&self) -> usize {
         self.runs.len()
     }
@@ -63,7 +64,7 @@ impl Tally {
         (self.asked, self.lost) = (0, 0);
     }
 
-    /// What comes now does not count any more, but for what ran twice.
+    /// Ends the measurement; later runs only count for tasks that ran twice.
     pub(crate) fn end(&mut self, cpu: f64) {
         let (from, first) = self.began.unwrap();
         let mut seen: HashSet<i32> = self.runs[..first].iter().map(|run| run.task).collect();
@@ -76,8 +77,8 @@ impl Tally {
         number(figures.completed) / figures.seconds
     }
 
-    /// How many runs were of a task that had been run before, although each was due once; and how many of them began
-    /// before the one before had ended.
+    /// The number of runs of a task that had already run, although each was due once; and how many of them began before
+    /// the previous run of the task had ended.
     fn twice(&self) -> (usize, usize) {
         let mut of_task: HashMap<i32, Vec<Run>> = HashMap::new();
         for run in &self.runs {
@@ -108,7 +109,7 @@ impl Tally {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "there are not that many")]
+#[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
 fn number(count: usize) -> f64 {
     count as f64
 }

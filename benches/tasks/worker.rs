@@ -1,4 +1,4 @@
-//! A worker: asks for tasks, works, ends them, and asks again.
+//! A worker: requests tasks, works, completes them, and requests again.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -12,17 +12,17 @@ use super::Round;
 use super::system::System;
 use super::tally::{Run, Tally};
 
-/// How long to sleep for one of ours that was given nothing, in seconds.
+/// How long a worker of locktop sleeps after it got no task, in seconds.
 const NEXT: &str =
     "SELECT coalesce(greatest(0, extract(epoch FROM locktop.next_due_at() - clock_timestamp())), 1)::float8";
 
-/// What all workers of a round have in common.
+/// State that all workers of a round share.
 pub(crate) struct Shared {
     pub(crate) tally: RefCell<Tally>,
     pub(crate) stop: Cell<bool>,
 }
 
-/// Works until it is told to stop. Every statement is a transaction of its own.
+/// Works until `stop` is set. Each statement is its own transaction.
 pub(crate) async fn run(
     connection: Connection,
     system: System,
@@ -56,10 +56,10 @@ pub(crate) async fn run(
     }
 }
 
-/// Until one that was given nothing asks again.
+/// The pause of a worker that got no task.
 async fn pause(client: &Client, system: System) {
     match system {
-        System::Ours => {
+        System::Locktop => {
             let seconds: f64 = client.query_one(NEXT, &[]).await.unwrap().get(0);
             if seconds > 0.0 {
                 tokio::time::sleep(Duration::from_secs_f64(seconds)).await;

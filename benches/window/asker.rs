@@ -1,4 +1,4 @@
-//! Looks, and asks for what it saw.
+//! Reads the session's row, and requests an action on it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,24 +21,25 @@ use tokio_postgres::{Client, Statement};
 
 use crate::victim::{Hit, KEY, Kind, Victim};
 
-/// Where a session that was signalled has to be hit by then.
+/// Longest time from a signal to its effect in the session.
 const TIMEOUT: Duration = Duration::from_secs(20);
-const LOOK: &str = "SELECT backend_start, xact_start, query_start, state_change, application_name, usesysid, client_port, state, query
-                      FROM pg_catalog.pg_stat_get_activity($1)";
+const READ_SESSION: &str =
+    "SELECT backend_start, xact_start, query_start, state_change, application_name, usesysid, client_port, state, query
+       FROM pg_catalog.pg_stat_get_activity($1)";
 
-/// What came of all that was asked.
+/// The results of all requests.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) asked: usize,
     pub(crate) sent: usize,
-    /// Hit in the situation that was seen.
+    /// Hit in the situation that was read.
     pub(crate) seen: usize,
-    /// Hit in the statement that ended it.
+    /// Hit in the statement that ends it.
     pub(crate) end: usize,
-    /// Hit when it was over.
+    /// Hit after it was over.
     pub(crate) later: usize,
-    /// Nobody was hit: a query had ended, and a cancellation is nothing to who runs none.
-    pub(crate) nobody: usize,
+    /// Not hit: the query had ended, and a cancel request has no effect on an idle session.
+    pub(crate) missed: usize,
     pub(crate) seconds: f64,
 }
 
@@ -78,7 +79,7 @@ pub(crate) struct Asker {
     verb: Verb,
     kind: Kind,
     blocks: bool,
-    look: Connection,
+    reader: Connection,
     statement: Statement,
     datid: u32,
     executor: Executor,
@@ -86,10 +87,10 @@ pub(crate) struct Asker {
 
 impl Asker {
     pub(crate) async fn of(info: &ConnInfo, verb: Verb, kind: Kind, blocks: bool) -> Self {
-        let look = connect(info).await.unwrap();
-        let statement = look.client.prepare(LOOK).await.unwrap();
+        let reader = connect(info).await.unwrap();
+        let statement = reader.client.prepare(READ_SESSION).await.unwrap();
         let own = "SELECT oid FROM pg_database WHERE datname = current_database()";
-        let datid = look.client.query_one(own, &[]).await.unwrap().get(0);
+        let datid = reader.client.query_one(own, &[]).await.unwrap().get(0);
         let settings = ExecutorSettings {
             server: TargetId::default(),
             actor: Actor { tool: "bench".to_owned(), role: "postgres".to_owned(), os_user: None },
@@ -99,12 +100,12 @@ impl Asker {
         };
         let line = Line(Arc::new(connect(info).await.unwrap().client));
         let executor = Executor::start(line, NoRecord, settings);
-        Self { verb, kind, blocks, look, statement, datid, executor }
+        Self { verb, kind, blocks, reader, statement, datid, executor }
     }
 
-    /// The situation that the session is in, and its number; none where it is between two.
+    /// The current situation of the session, and its number; `None` between two situations.
     async fn seen(&self, pid: i32) -> Option<(SessionTarget, u64)> {
-        let row = self.look.client.query_opt(&self.statement, &[&pid]).await.unwrap()?;
+        let row = self.reader.client.query_opt(&self.statement, &[&pid]).await.unwrap()?;
         let (state, query): (Option<&str>, Option<&str>) = (row.get(7), row.get(8));
         let number = query?.split_once("/* ")?.1.split_once(" */")?.0.parse().ok()?;
         let expected = match self.kind {
@@ -138,7 +139,7 @@ impl Asker {
     async fn act(&mut self, target: SessionTarget) -> Outcome {
         let target =
             Target { name: String::new(), what: TargetKind::Session(target), subject: Subject::Server };
-        // Where it was hit, the session says itself.
+        // The session itself records in which situation it was hit.
         let command = ActionCommand {
             server: TargetId::default(),
             number: 1,
@@ -173,7 +174,7 @@ impl Asker {
                 Outcome::Changed | Outcome::Refused => {}
                 other => panic!("{other:?}"),
             }
-            // As long as it takes to ask, on the average.
+            // On average, a situation lasts as long as a request takes.
             let mean = tally.seconds / tally.asked as f64;
             victim.dwell(Duration::from_secs_f64(2.0 * mean));
         }
@@ -194,10 +195,13 @@ impl Asker {
                 return;
             }
             if self.verb == Verb::Cancel && victim.number() > now + 2 {
-                tally.nobody += 1;
+                tally.missed += 1;
                 return;
             }
-            assert!(start.elapsed() < TIMEOUT, "{number} was signalled, and nobody hit");
+            assert!(
+                start.elapsed() < TIMEOUT,
+                "situation {number} was signalled, and the session was not hit"
+            );
             tokio::time::sleep(Duration::from_micros(200)).await;
         }
     }

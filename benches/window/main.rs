@@ -1,11 +1,12 @@
-//! On whom a signal falls when its target goes on while it is asked for: `cargo bench --bench window`.
+//! The session that a signal hits if its target continues during the request: `cargo bench --bench window`.
 //!
-//! Between the moment at which the server reads a session's row and the signal, some time passes. Here a session goes from one situation to
-//! the next as fast as its question is answered: a query, a transaction or a key, for a random time of up to twice as long as an ask
-//! takes, and then the next one. Each is numbered, in the text of its statement. Somebody looks, asks for what he saw, and the session
-//! itself tells in which situation it was hit: the one that was seen, at its end (the statement that ends it was sent and not
-//! answered), or a later one. `LOCKTOP_ASKS` (10,000) for each cell; beside nothing else, with 50,000 locks held by others,
-//! and with 100 that wait; `LOCKTOP_CELLS` picks cells by a part of their names.
+//! Some time passes between reading a session's row and sending the signal. Here a session goes from one situation to
+//! the next without a pause: a query, a transaction or a key, for a random time of up to twice the duration of a
+//! request. The text of the statement contains the number of the situation. The bench reads the row, requests the
+//! action, and the session itself records in which situation it was hit: the one that was read, at its end (the
+//! statement that ends it was sent and not answered), or a later one. `LOCKTOP_ASKS` (10,000) is the number of requests
+//! for each cell; the cells are measured without other load, with 50,000 locks held by another session, and with 100
+//! waiters; `LOCKTOP_CELLS` selects cells by a part of their names.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -28,12 +29,12 @@ use locktop::pg::conninfo::ConnInfo;
 use crate::asker::{Asker, Tally};
 use crate::victim::{Kind, Victim};
 
-/// What is asked for, and what of it is compared.
+/// The action, and the kind of situation.
 struct Row {
     name: &'static str,
     verb: Verb,
     kind: Kind,
-    /// As in Chains.
+    /// As on the Chains screen.
     blocks: bool,
 }
 
@@ -61,12 +62,11 @@ async fn measure(asks: usize, only: &str) {
     let info = ConnInfo::parse(&server.conninfo()).unwrap();
     println!(
         "{:<24}{:<14}{:>8}{:>8}{:>10}{:>8}{:>8}{:>10}{:>10}",
-        "", "beside it", "asked", "sent", "as seen", "at end", "later", "nobody", "ms/ask"
+        "", "load", "asked", "sent", "as seen", "at end", "later", "not hit", "ms/ask"
     );
-    for (beside, locks, waiters) in
-        [("nothing", 0, 1), ("50,000 locks", LOCKS, 1), ("100 waiters", 0, WAITERS)]
+    for (load, locks, waiters) in [("nothing", 0, 1), ("50,000 locks", LOCKS, 1), ("100 waiters", 0, WAITERS)]
     {
-        if !ROWS.iter().any(|row| is_meant(row, beside, only)) {
+        if !ROWS.iter().any(|row| is_meant(row, load, only)) {
             continue;
         }
         let others = connect(&info).await.unwrap();
@@ -74,11 +74,11 @@ async fn measure(asks: usize, only: &str) {
             "SELECT count(pg_advisory_lock_shared(1, number)) FROM generate_series(1, {locks}) AS number"
         );
         others.client.batch_execute(&hold).await.unwrap();
-        for row in ROWS.iter().filter(|row| is_meant(row, beside, only)) {
+        for row in ROWS.iter().filter(|row| is_meant(row, load, only)) {
             let tally = cell(&info, row, waiters, asks).await;
-            let Tally { asked, sent, seen, end, later, nobody, seconds } = tally;
+            let Tally { asked, sent, seen, end, later, missed, seconds } = tally;
             println!(
-                "{:<24}{beside:<14}{asked:>8}{sent:>8}{seen:>10}{end:>8}{later:>8}{nobody:>10}{:>10.2}",
+                "{:<24}{load:<14}{asked:>8}{sent:>8}{seen:>10}{end:>8}{later:>8}{missed:>10}{:>10.2}",
                 row.name,
                 seconds * 1e3 / asked as f64
             );
@@ -86,8 +86,8 @@ async fn measure(asks: usize, only: &str) {
     }
 }
 
-fn is_meant(row: &Row, beside: &str, only: &str) -> bool {
-    format!("{}, {beside}", row.name).contains(only)
+fn is_meant(row: &Row, load: &str, only: &str) -> bool {
+    format!("{}, {load}", row.name).contains(only)
 }
 
 async fn cell(info: &ConnInfo, row: &Row, waiters: usize, asks: usize) -> Tally {

@@ -1,4 +1,4 @@
-//! A session that goes from one situation to the next, and knows in which it was hit.
+//! A session that goes from one situation to the next, and records in which it was hit.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,21 +10,21 @@ use locktop::pg::connect::{Connection, connect};
 use locktop::pg::conninfo::ConnInfo;
 use tokio_postgres::Client;
 
-/// What a situation is.
+/// The kind of a situation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A statement.
+    /// A running statement.
     Query,
-    /// A transaction that is idle, with a key of its own.
+    /// An idle transaction that holds the key.
     Transaction,
-    /// A session's key, in no transaction.
+    /// A session-level lock on the key, without a transaction.
     Key,
 }
 
-/// Between two looks at the connection.
+/// Time between two checks of the connection.
 const STEP: Duration = Duration::from_micros(100);
 
-/// The key of all situations: whoever comes next has the same one.
+/// The key of all situations: the next session uses the same one.
 pub(crate) const KEY: i64 = 77;
 
 impl Kind {
@@ -45,14 +45,14 @@ impl Kind {
     }
 }
 
-/// Where it was when it was hit.
+/// The situation in which the session was hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hit {
-    /// In this one.
+    /// During this situation.
     In(u64),
-    /// In the statement that ends this one.
+    /// In the statement that ends this situation.
     AtEnd(u64),
-    /// After this one.
+    /// After this situation.
     After(u64),
 }
 
@@ -61,7 +61,7 @@ struct Shared {
     pid: AtomicI32,
     /// The situation that began last.
     number: AtomicU64,
-    /// Longest time in one, in microseconds.
+    /// Longest duration of a situation, in microseconds.
     dwell: AtomicU64,
     stop: AtomicBool,
     hits: Mutex<Vec<Hit>>,
@@ -73,7 +73,7 @@ pub(crate) struct Victim {
 }
 
 impl Victim {
-    /// On a thread of its own, which may sleep for less than a timer of the runtime can.
+    /// Runs on its own thread, which can sleep for less than a timer of the runtime.
     pub(crate) fn start(info: ConnInfo, kind: Kind) -> Self {
         let shared = Arc::new(Shared::default());
         shared.dwell.store(2_000, Ordering::Relaxed);
@@ -95,7 +95,7 @@ impl Victim {
         self.shared.dwell.store(u64::try_from(longest.as_micros()).unwrap(), Ordering::Relaxed);
     }
 
-    /// Where it was hit since this was asked last.
+    /// The hits since the last call.
     pub(crate) fn hits(&self) -> Vec<Hit> {
         std::mem::take(&mut *self.shared.hits.lock().unwrap())
     }
@@ -107,7 +107,7 @@ impl Victim {
 }
 
 async fn live(shared: &Shared, info: &ConnInfo, kind: Kind) {
-    // Anything that is not the same every time.
+    // Any sequence that does not repeat itself.
     let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
     while !shared.stop.load(Ordering::Relaxed) {
         let Connection { client, .. } = &connect(info).await.unwrap();
@@ -120,7 +120,7 @@ async fn live(shared: &Shared, info: &ConnInfo, kind: Kind) {
             let number = shared.number.load(Ordering::Relaxed) + 1;
             let began = client.batch_execute(&kind.begin(number, dwell)).await;
             let hit = |hit| {
-                // It is still shown for a moment, and nobody is behind it any more.
+                // The row remains visible for a moment after the session has ended.
                 shared.pid.store(if kind == Kind::Query { pid } else { 0 }, Ordering::Release);
                 shared.hits.lock().unwrap().push(hit);
             };
@@ -148,7 +148,7 @@ async fn live(shared: &Shared, info: &ConnInfo, kind: Kind) {
     }
 }
 
-/// Waits, and looks all the while whether the connection has ended.
+/// Waits, and checks continuously whether the connection has ended.
 async fn is_hit_within(client: &Client, dwell: Duration) -> bool {
     let start = clock::monotonic();
     loop {
@@ -161,9 +161,9 @@ async fn is_hit_within(client: &Client, dwell: Duration) -> bool {
     }
 }
 
-/// Somebody for whom the key is never free for long.
+/// Keeps requesting the key, so that it is never free for long.
 pub(crate) async fn wait_again_and_again(info: ConnInfo, kind: Kind) {
-    assert!(kind != Kind::Query, "a query keeps nobody waiting");
+    assert!(kind != Kind::Query, "a query blocks no other session");
     let Connection { client, .. } = &connect(&info).await.unwrap();
     let wait = format!("SELECT pg_advisory_xact_lock_shared({KEY})");
     while client.batch_execute(&wait).await.is_ok() {}

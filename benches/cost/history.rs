@@ -1,12 +1,12 @@
-//! The program with its history beside one without, on the same server in the same seconds: nothing else tells them apart.
+//! Compares the program with its history and without, on the same server at the same time.
 
 use std::time::Duration;
 
 use crate::process;
 use crate::program::{Options, Program};
 
-/// Watches both, and prints what each takes.
-pub(crate) async fn histories(conninfo: &str, name: &str, screen: &str, root: &str, length: Duration) {
+/// Runs both, and prints the CPU time and memory of each.
+pub(crate) async fn compare(conninfo: &str, name: &str, screen: &str, root: &str, length: Duration) {
     let with = Program::start_with(conninfo, screen, Options::default());
     let without = Program::start_with(conninfo, screen, Options { without_history: true });
     let both = [with, without];
