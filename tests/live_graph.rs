@@ -1,13 +1,15 @@
-//! The wait graph under random traffic, edge by edge against `pg_blocking_pids`, on every supported version.
+//! The wait graph under random traffic, compared edge by edge with `pg_blocking_pids`, on every supported
+//! version.
 //!
-//! Only stable moments count: three scans of `pg_locks` in a row that are the same, and two answers about every waiter
-//! between them that are the same. Each moment is judged at three bounds of rule 5: with no answer of the server, with
-//! those about the three oldest waiters, and with all.
+//! Only stable moments count: three identical scans of `pg_locks` in a row, with two identical answers about
+//! every waiter between them. Each moment is judged at three bounds of rule 5: without answers of the server,
+//! with those about the three oldest waiters, and with all.
 //!
-//! There are two kinds of traffic. With the server's own `deadlock_timeout` of a second the inferred order of a queue must be
-//! right but for one pair in two hundred. An order stays as long as its waiters do, so a pair is counted once for as long as
-//! one wait of its waiter lasts, and not once in each moment that shows it. Where sessions look for deadlocks from 10 ms on, the server reorders its queues all
-//! the time: there the inference is only counted, and the answers must put all of it right.
+//! There are two kinds of traffic. With the default `deadlock_timeout` of one second, at most one inferred
+//! pair of a queue in two hundred may be wrong. An order lasts as long as its waiters wait, so a pair is
+//! counted once for each wait of its waiter, and not once for each moment that shows it. If sessions check
+//! for deadlocks after 10 ms, the server reorders its queues all the time: then the inference is only
+//! counted, and the answers must correct all of it.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -38,18 +40,18 @@ use locktop::pg::poll::{PollLimits, Session};
 use tokio::sync::Semaphore;
 use tokio_postgres::Client;
 
-/// Numbers of answers that the graph is given.
+/// Numbers of answers that the graph gets.
 const BOUNDS: [usize; 3] = [0, 3, 100];
 
-/// Who waits for whom, as process ids of leaders; 0 is a prepared transaction.
+/// Waiter and blocker, as process ids of group leaders; 0 is a prepared transaction.
 type Pairs = BTreeSet<(i32, i32)>;
 
-/// Pairs, each with the beginnings of the waits that its waiter's group has then.
+/// Pairs, each with the start times of the waits of its waiter's group.
 type Waits = BTreeSet<(i32, i32, Vec<Option<Timestamp>>)>;
 
-/// What was seen at one bound.
+/// The edges found at one bound.
 #[derive(Default)]
-#[expect(clippy::struct_field_names, reason = "what each set has, for whoever reads the figures")]
+#[expect(clippy::struct_field_names, reason = "what each set has, for the printed figures")]
 struct Score {
     holder_edges: Waits,
     queue_edges: Waits,
@@ -73,7 +75,7 @@ impl Debug for Score {
     }
 }
 
-/// A moment at which nothing changed.
+/// The state of a moment at which nothing changed.
 struct Moment {
     locks: Vec<Lock>,
     backends: Vec<Backend>,
@@ -84,7 +86,7 @@ struct Moment {
 struct Sampler {
     session: Session,
     control: Client,
-    /// Our own processes, whose locks come and go.
+    /// The processes of this test, whose locks change.
     own: [i32; 2],
     before: Snapshot,
 }
@@ -100,7 +102,7 @@ impl Sampler {
         locks
     }
 
-    /// What the server says of every waiter, by leader.
+    /// The server's answer about every waiter, by group leader.
     async fn truth(&self, locks: &[Lock], backends: &[Backend]) -> Pairs {
         let waiters: Vec<i32> =
             locks.iter().filter(|lock| !lock.granted).filter_map(|lock| lock.pid).collect();
@@ -115,7 +117,7 @@ impl Sampler {
         pairs
     }
 
-    /// The moment between five looks, if nothing changed.
+    /// The state between three scans and two answers, if nothing changed.
     async fn moment(&mut self) -> Option<Moment> {
         let first = self.scan().await;
         let backends = self.before.backends.last_rows().to_vec();
@@ -133,7 +135,7 @@ impl Sampler {
 }
 
 impl Moment {
-    /// Two moments are one state when the same processes hold and await the same locks.
+    /// Two moments have the same state if the same processes hold and wait for the same locks.
     fn state(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         let awaited: HashSet<_> =
@@ -170,7 +172,7 @@ impl Moment {
         let (held, missing): (Pairs, Pairs) = self
             .truth
             .difference(&all)
-            .partition(|(waiter, blocker)| self.holds_what_it_awaits(*waiter, *blocker));
+            .partition(|(waiter, blocker)| self.holds_awaited_lock(*waiter, *blocker));
         score.wrong_holder_edges.extend(self.waits(holders.difference(&self.truth).chain(&held)));
         score.missing_queue_edges.extend(self.waits(&missing));
         let more = all.difference(&self.truth).filter(|pair| !holders.contains(pair));
@@ -197,9 +199,9 @@ impl Moment {
         }
     }
 
-    /// Whether a process of `blocker` holds a lock that one of `waiter` awaits, in a mode that conflicts. Worked out
-    /// here, pair by pair, and not by the graph.
-    fn holds_what_it_awaits(&self, waiter: i32, blocker: i32) -> bool {
+    /// Whether a process of `blocker` holds a lock that conflicts with a request of `waiter`. Computed here,
+    /// pair by pair, without the graph.
+    fn holds_awaited_lock(&self, waiter: i32, blocker: i32) -> bool {
         let awaited = self.locks.iter().filter(|lock| !lock.granted && self.leader(lock) == waiter);
         awaited.clone().any(|wanted| {
             self.locks.iter().any(|lock| {
@@ -212,15 +214,16 @@ impl Moment {
     }
 }
 
-/// What is asked of one version.
+/// The requirements for one version.
 struct Goal {
-    /// Distinct states to see.
+    /// Number of distinct states.
     states: usize,
-    /// How long to look for them: on a machine with a load of eight 60 have taken more than four minutes.
+    /// Time limit for these states: on a machine with a load of eight, 60 states have taken more than four
+    /// minutes.
     timeout: Duration,
-    /// Of this many inferred queue edges one may be wrong: 0.5 % over many states. The wrong ones come in bunches,
-    /// where the server changed the order of a queue (one waiter that moves is wrong with each that it passes), so that few
-    /// states prove less.
+    /// One of this many inferred queue edges may be wrong: 0.5 % over many states. Wrong edges appear in
+    /// groups, when the server changed the order of a queue (a waiter that moves is wrong with each waiter
+    /// that it passes), so that few states prove less.
     one_wrong_in: usize,
 }
 
@@ -234,7 +237,7 @@ impl Goal {
     }
 }
 
-/// One version for each processor at a time: where the looks are slow the traffic leaves no moment at which nothing changes.
+/// At most one version per processor at a time: if the scans are slow, the traffic leaves no stable moment.
 static TURNS: LazyLock<Semaphore> =
     LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(2, NonZero::get)));
 
@@ -283,11 +286,11 @@ async fn compare_under(version: u32, reordered: bool) {
             states.len()
         );
     }
-    assert!(scores[0].queue_edges.len() > goal.states / 4, "the traffic makes hardly any queues");
+    assert!(scores[0].queue_edges.len() > goal.states / 4, "too few queues in the traffic");
     for (bound, score) in BOUNDS.into_iter().zip(&scores) {
         assert!(score.wrong_holder_edges.is_empty(), "version {version}, bound {bound}: {score:?}");
         assert!(score.false_exact_edges.is_empty(), "version {version}, bound {bound}: {score:?}");
-        // Answers about three are not enough to follow a queue that is reordered all the time.
+        // Three answers are not enough to follow a queue that is reordered all the time.
         for wrong in [&score.missing_queue_edges, &score.false_queue_edges].into_iter().filter(|_| !reordered)
         {
             assert!(
@@ -298,7 +301,7 @@ async fn compare_under(version: u32, reordered: bool) {
     }
     assert!(
         scores[2].missing_queue_edges.is_empty() && scores[2].false_queue_edges.is_empty(),
-        "version {version}: with all answers there is none"
+        "version {version}: wrong edges although all answers are known"
     );
 }
 

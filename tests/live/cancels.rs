@@ -1,4 +1,4 @@
-//! The locks that a cancelled query keeps, and what the plan states about them before.
+//! The locks that a cancelled query keeps, and the plan's statement about them before.
 
 use locktop::demo::postgres::EmbeddedServer;
 use locktop::feed::once::once;
@@ -34,8 +34,9 @@ async fn a_plan_to_cancel_does_not_promise_that_locks_are_released() {
     }
 }
 
-/// A session prepares, and then sleeps; others wait for the locks they request. None is promised to continue, since that depends on
-/// state that is not visible; `continues` of them do when the sleep is cancelled.
+/// A session prepares a transaction block and then sleeps; others wait for the locks it has acquired. The
+/// plan promises none of them that it continues, since that depends on state that is not visible; `continues`
+/// of them do when the sleep is cancelled.
 async fn cancel(server: &EmbeddedServer, prepare: &[&str], waits: &[&str], continues: usize) {
     let name = format!("{prepare:?} on {}", server.version());
     let info = database(server).await;
@@ -52,11 +53,11 @@ async fn cancel(server: &EmbeddedServer, prepare: &[&str], waits: &[&str], conti
         let client = open(&info).await.client;
         let statement = format!("BEGIN; {statement}");
         others.push(tokio::spawn(async move { (client.batch_execute(&statement).await, client) }));
-        wait_until("one more to wait", async || waiting(&watcher).await.len() == at + 1).await;
+        wait_until("one more session to wait", async || waiting(&watcher).await.len() == at + 1).await;
     }
     wait_until("the sleep to begin", async || {
-        let question = "SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = $1";
-        watcher.query_one(question, &[&pid]).await.unwrap().get::<_, Option<bool>>(0) == Some(true)
+        let sql = "SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = $1";
+        watcher.query_one(sql, &[&pid]).await.unwrap().get::<_, Option<bool>>(0) == Some(true)
     })
     .await;
     let effect = plan(&info, pid).await.effect.unwrap();

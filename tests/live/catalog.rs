@@ -1,5 +1,5 @@
-//! A session has locked a relation that all others need: a table of a user, which locktop never touches, or the catalog of all
-//! tables, without which no session can even begin.
+//! A session has locked a relation that all others need: a user's table, which locktop never reads, or the
+//! catalog of all tables, without which no session can even start.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::document::{address, snapshot};
 use crate::frozen::waiting;
 use crate::support::{TIMEOUT, conninfo, database, open, pid, wait_until};
 
-/// Sends statements that will wait, and returns once they do.
+/// Sends statements that must wait, and returns once they do.
 async fn make_wait(client: Client, statements: &'static str, observer: &Client) -> i32 {
     let pid = pid(&client).await;
     tokio::spawn(async move { client.batch_execute(statements).await });
@@ -37,7 +37,7 @@ fn assert_fresh(snapshot: &Snapshot, when: &str) {
     }
 }
 
-/// A feed that runs, and its views.
+/// A running feed, and its views.
 async fn feed(info: &ConnInfo) -> watch::Receiver<Arc<View>> {
     let live = Live::connect(info.clone(), FeedSettings::default(), |_| {}).await.unwrap();
     let (views, receiver) = watch::channel(live.view());
@@ -45,7 +45,7 @@ async fn feed(info: &ConnInfo) -> watch::Receiver<Arc<View>> {
     receiver
 }
 
-/// Checks that all views are fresh, until one meets the condition.
+/// Checks that all views are fresh, until a view fulfills the condition.
 async fn fresh_until(
     views: &mut watch::Receiver<Arc<View>>,
     what: &str,
@@ -62,7 +62,7 @@ async fn fresh_until(
             }
         }
     });
-    found.await.unwrap_or_else(|_| panic!("waited in vain for {what}"))
+    found.await.unwrap_or_else(|_| panic!("timed out waiting for {what}"))
 }
 
 /// Whether `waiter` waits for `blocker`.
@@ -111,7 +111,8 @@ async fn the_catalog_of_all_tables_while_it_runs() {
         let info = database(&server).await;
         let (locker, observer) = (open(&info).await.client, open(&info).await.client);
         locker.batch_execute("CREATE TABLE known (); CREATE TABLE unknown ()").await.unwrap();
-        // These sessions have both tables in their cache: no other can use them while the catalog is locked.
+        // These sessions have both tables in their caches: no other session can use the tables while the
+        // catalog is locked.
         let (holder, waiter) = (open(&info).await.client, open(&info).await.client);
         for client in [&holder, &waiter] {
             client.batch_execute("BEGIN; LOCK TABLE known; LOCK TABLE unknown; COMMIT").await.unwrap();

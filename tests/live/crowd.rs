@@ -1,5 +1,5 @@
-//! One session holds an advisory lock and sits idle, 200 wait for it: the header says so, and there is one root, ranked
-//! first, that blocks 200 and frees 1, in the JSON, in the table and on the screen.
+//! One idle session holds an advisory lock, and 200 sessions wait for it: the header shows that, and the
+//! JSON, the table and the screen have one root, ranked first, that blocks 200 and frees 1.
 
 use std::sync::Arc;
 
@@ -28,12 +28,12 @@ async fn two_hundred_behind_one_idle_session() {
         let scratch = ScratchSchema::open(&info).await.unwrap();
         let running = AdvisoryContention::default().start(&scratch).await.unwrap();
         let holder = running.facts.roots[0].pid();
-        // Somebody else has a small problem of their own.
+        // Another session has a small problem of its own.
         let other = open(&info).await.client;
         other.batch_execute("SELECT pg_advisory_lock(2)").await.unwrap();
         let late = open(&info).await.client;
         let late = tokio::spawn(async move { late.batch_execute("SELECT pg_advisory_lock(2)").await });
-        crate::support::wait_until("the last one to wait", async || {
+        crate::support::wait_until("the last session to wait", async || {
             crate::frozen::waiting(&other).await.len() == 201
         })
         .await;
@@ -71,7 +71,7 @@ fn in_the_table(text: &str, holder: i32) {
     let words: Vec<&str> = rows[1].split_whitespace().take(4).collect();
     assert_eq!(words, [holder.to_string().as_str(), "200", "1", "199"], "{text}");
     let alike = rows.iter().filter(|row| row.contains("└queue") && row.contains(" ×200 ")).count();
-    assert_eq!(alike, 1, "those who are alike are one line: {text}");
+    assert_eq!(alike, 1, "sessions with the same values are one line: {text}");
 }
 
 fn on_the_screen(view: &Arc<View>, holder: i32) {
@@ -90,7 +90,7 @@ fn on_the_screen(view: &Arc<View>, holder: i32) {
     }
 }
 
-/// The screen's lines, once these keys were pressed.
+/// The lines of the screen after these keys.
 fn drawn(view: &Arc<View>, width: u16, height: u16, keys: &str) -> Vec<String> {
     let mut app = App::new(AppSettings { target: "test".into(), ..AppSettings::default() }, 1.0);
     app.update(Message::Resize(width, height));

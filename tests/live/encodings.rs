@@ -1,5 +1,5 @@
-//! Text of the server is data, whatever its bytes: nothing of it is lost but what no character can stand for, and
-//! nothing of it reaches a terminal as a command.
+//! Text of the server is data, whatever its bytes: only what cannot be represented is lost, and nothing of it
+//! reaches a terminal as a command.
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::pg::conninfo::ConnInfo;
@@ -9,7 +9,7 @@ use tokio_postgres::Client;
 use crate::document::{Document, printed, snapshot};
 use crate::support::{conninfo, open};
 
-/// A query of a hundred kilobytes, with characters of several bytes to its end.
+/// A query of 100 kB, with multibyte characters up to its end.
 fn long_query() -> String {
     format!("SELECT length('{}') AS \"最後\"", "数据库lock".repeat(8_000))
 }
@@ -20,7 +20,7 @@ struct Stage {
     clients: Vec<Client>,
 }
 
-/// Sessions in databases of several encodings, each with a last query to be seen.
+/// Sessions in databases of several encodings, each with a last query that is shown.
 async fn stage(version: Option<u32>) -> Stage {
     let options = Options { version, ..Options::default() }.with("track_activity_query_size", "1MB");
     let server = EmbeddedServer::start(options).await.unwrap();
@@ -56,7 +56,7 @@ fn query<'a>(document: &'a Document, database: &str) -> &'a str {
 async fn text_in_any_encoding_is_data() {
     for version in super::versions() {
         let stage = stage(version).await;
-        // It asserts that no section failed, and reads the output as UTF-8.
+        // This asserts that no section failed, and reads the output as UTF-8.
         let document = snapshot(&stage.server, &stage.info).await;
         assert_eq!(query(&document, "latin"), "SELECT 'caf\u{e9} \u{a0}\u{ff}'");
         assert_eq!(query(&document, "japan"), "SELECT '日本語' AS \"列\"");
@@ -71,8 +71,8 @@ async fn text_in_any_encoding_is_data() {
     }
 }
 
-/// Names of relations, tasks, leases and prepared transactions in a database of another encoding than the one that is watched from,
-/// and in that one itself.
+/// Names of relations, tasks, leases and prepared transactions in a database whose encoding differs from that
+/// of the watched one, and in the watched one itself.
 #[tokio::test]
 async fn names_are_read_by_the_encoding_of_their_database() {
     for version in super::versions() {
@@ -100,7 +100,7 @@ async fn names_are_read_by_the_encoding_of_their_database() {
             for statement in table.split(';') {
                 client.batch_execute(statement).await.unwrap();
             }
-            // Somebody waits for it, so that it is shown.
+            // A session waits for it, so that it is shown.
             let other = open(&there).await.client;
             if encoding == "SQL_ASCII" {
                 other.batch_execute("SET client_encoding = SQL_ASCII").await.unwrap();
@@ -133,13 +133,14 @@ async fn names_are_read_by_the_encoding_of_their_database() {
     }
 }
 
-/// The query of the one who waits.
+/// The query of the waiting session.
 fn query_waiting(document: &Document) -> Option<&str> {
     let waiter = document.edges.first()?.waiter;
     document.backends.iter().find(|backend| backend.pid == waiter)?.query.as_deref()
 }
 
-/// Every character of every encoding, held against the server's own conversion. A replacement character is no other one.
+/// Every character of every encoding, compared with the server's own conversion. No character becomes a wrong
+/// one: at most a replacement character.
 #[tokio::test]
 async fn each_encoding_is_read_as_the_server_reads_it() {
     let server = EmbeddedServer::start(Options::default()).await.unwrap();
@@ -210,7 +211,7 @@ async fn each_encoding_is_read_as_the_server_reads_it() {
     assert!(most_unknown < 0.01, "{most_unknown}");
 }
 
-/// Where somebody waits, their queries are in the table.
+/// If a session waits, the queries are in the table.
 #[tokio::test]
 async fn nothing_in_the_table_is_a_command_for_the_terminal() {
     for version in super::versions() {
@@ -230,7 +231,7 @@ async fn nothing_in_the_table_is_a_command_for_the_terminal() {
         let command = text.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
         assert_eq!(command, None, "{text:?}");
         let rows = text.lines().filter(|line| line.contains("pg_advisory_lock(5)")).count();
-        assert_eq!(rows, 3, "the finding, the holder and who waits, one line each: {text}");
+        assert_eq!(rows, 3, "one line each for the finding, the holder and the waiter: {text}");
         task.abort();
     }
 }

@@ -1,5 +1,6 @@
-//! "Frees" is compared with a live server when a session ends: all other sessions are stopped, one is terminated, and those
-//! that are then granted their lock are counted. The dialog's plan predicts them, and the executor terminates the roots.
+//! "Frees" is compared with a live server when a session ends: all other sessions are stopped, one is
+//! terminated, and the sessions that are then granted their lock are counted. The dialog's plan predicts
+//! them, and the executor terminates the roots.
 
 use std::collections::BTreeSet;
 
@@ -59,7 +60,7 @@ async fn end_the_roots(server: &EmbeddedServer, scenario: Scenario) {
         assert!(after.is_subset(&before), "{name}: no new waiter");
     }
     drop(frozen);
-    // One prepared transaction is cleaned up twice: its end is what was tested.
+    // A prepared transaction is cleaned up twice: the test has already ended it.
     let _ = running.stop().await;
     scratch.remove().await.unwrap();
 }
@@ -105,7 +106,8 @@ async fn ending_any_session_frees_exactly_those_that_the_graph_names() {
     }
 }
 
-/// Several end, one after the other, roots and waiters: in the end those continue that the graph named for all of them.
+/// Several sessions end one after the other, roots and waiters: in the end exactly those sessions continue
+/// that the graph named for all victims together.
 #[tokio::test]
 async fn several_that_go_free_those_that_the_graph_names() {
     for version in super::versions() {

@@ -1,5 +1,5 @@
-//! Sessions that stand still, so that what the server does to their locks can be looked at: it grants a lock in shared
-//! memory, whether the process that waits for it runs or not.
+//! Stops sessions, so that the server's changes to their locks can be observed: it grants a lock in shared
+//! memory, whether or not the process that waits for it runs.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use tokio_postgres::Client;
 
 use crate::support::wait_until;
 
-/// Stopped processes; they go on when this is dropped.
+/// Stopped processes; they continue when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Frozen {
     pids: BTreeSet<i32>,
@@ -23,7 +23,7 @@ impl Frozen {
         frozen
     }
 
-    /// Lets one go on.
+    /// Lets one process continue.
     pub(crate) fn release(&mut self, pid: i32) {
         if self.pids.remove(&pid) {
             signal(pid, Signal::CONT).unwrap();
@@ -43,16 +43,16 @@ fn signal(pid: i32, signal: Signal) -> rustix::io::Result<()> {
     kill_process(Pid::from_raw(pid).unwrap(), signal)
 }
 
-/// Everybody who waits for a lock.
+/// Process ids of all sessions that wait for a lock.
 pub(crate) async fn waiting(client: &Client) -> BTreeSet<i32> {
-    let question = "SELECT DISTINCT pid FROM pg_locks WHERE NOT granted AND pid IS NOT NULL";
-    client.query(question, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
+    let sql = "SELECT DISTINCT pid FROM pg_locks WHERE NOT granted AND pid IS NOT NULL";
+    client.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
 }
 
-/// Ends a session, and returns once it, its parallel workers and all their locks are gone.
+/// Terminates a session, and returns once the session, its parallel workers and all their locks are gone.
 pub(crate) async fn terminate(client: &Client, pid: i32, frozen: &mut Frozen) {
     let sent: bool = client.query_one("SELECT pg_terminate_backend($1)", &[&pid]).await.unwrap().get(0);
-    assert!(sent, "{pid} is there");
+    assert!(sent, "{pid} exists");
     frozen.release(pid);
     let left = "SELECT (SELECT count(*) FROM pg_stat_activity WHERE pid = $1 OR leader_pid = $1)
                      + (SELECT count(*) FROM pg_locks WHERE pid = $1)";

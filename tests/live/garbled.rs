@@ -1,5 +1,5 @@
-//! A server whose answers arrive with bytes in them that it did not send: whatever that makes of them, nothing panics and nothing waits
-//! for longer than its time-outs.
+//! Bytes of the server's responses are changed on the way: no change causes a panic or a wait longer than the
+//! timeouts.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,17 +22,17 @@ use crate::binary::{locktop, run_beside};
 use crate::hands::{Hands, Line, Notes, command};
 use crate::support::{TIMEOUT, conninfo, is_long, open};
 
-/// Runs that are under way at once.
+/// Number of concurrent runs.
 const AT_ONCE: usize = 8;
-/// A run that has not ended by then hangs: it has a dozen steps, the longest time-out among them being twelve seconds.
+/// A run that takes longer hangs: it has a dozen steps, and the longest timeout among them is twelve seconds.
 const LONGEST: Duration = Duration::from_secs(90);
 
-/// What happens to what the server says on one connection.
+/// Changes the server's bytes on one connection.
 trait Garble: Send + 'static {
     fn garble(&mut self, bytes: &mut [u8]);
 }
 
-/// Flips one bit in a byte now and then, after some that stay as they are.
+/// Flips one bit in a byte from time to time, after a number of unchanged bytes.
 struct Flips {
     random: Rng,
     whole: u64,
@@ -60,7 +60,7 @@ impl Garble for Flips {
     }
 }
 
-/// Puts bytes that are no text in place of a word where it comes for the second time.
+/// Replaces the second occurrence of a word by bytes that are no text.
 struct Spoils {
     word: Vec<u8>,
     seen: usize,
@@ -82,7 +82,7 @@ impl Garble for Spoils {
     }
 }
 
-/// Listens in a directory, and passes on what is said to a server and from it.
+/// Listens in a directory, and forwards all connections to a server.
 fn proxy<G: Garble>(
     directory: &Path,
     server: &EmbeddedServer,
@@ -111,22 +111,22 @@ async fn pass(client: UnixStream, server: UnixStream, mut garble: impl Garble) {
             }
         }
     };
-    // As soon as one side has enough both are told.
+    // When one direction ends, both connections are closed.
     tokio::select! {
         () = back => {}
         _ = tokio::io::copy(&mut from_client, &mut to_server) => {}
     }
 }
 
-/// How far a run came: whether it opened a session, had a snapshot, was given a connection to act on, printed.
-type Came = [bool; 4];
+/// The progress of a run: it opened a session, took a snapshot, got a connection to act on, printed.
+type Progress = [bool; 4];
 
 fn limits() -> PollLimits {
     PollLimits { poll_timeout: Duration::from_secs(2), ..PollLimits::default() }
 }
 
 /// Starts, polls, acts and prints, each on connections through the proxy.
-async fn run(server: &EmbeddedServer, seed: u64, task: &RowTarget<Schedule>) -> Came {
+async fn run(server: &EmbeddedServer, seed: u64, task: &RowTarget<Schedule>) -> Progress {
     let directory = tempfile::tempdir().unwrap();
     let mut number = 0;
     let proxy = proxy(directory.path(), server, move || {
@@ -136,9 +136,9 @@ async fn run(server: &EmbeddedServer, seed: u64, task: &RowTarget<Schedule>) -> 
     let target =
         format!("host={} user=postgres dbname=garbled connect_timeout=2", directory.path().display());
     let info = ConnInfo::parse(&target).unwrap();
-    let mut came = [false; 4];
+    let mut progress = [false; 4];
     if let Ok(mut session) = Session::open(&info, limits()).await {
-        came[0] = true;
+        progress[0] = true;
         let mut before = None;
         for _ in 0..5 {
             match session.poll(before.as_ref()).await {
@@ -146,12 +146,12 @@ async fn run(server: &EmbeddedServer, seed: u64, task: &RowTarget<Schedule>) -> 
                 Err(_) => break,
             }
         }
-        came[1] = before.is_some();
+        progress[1] = before.is_some();
     }
     if let Ok(connection) = open_plain(&info, &limits()).await {
         let line = Line { client: Arc::new(connection.client), pids: Vec::new() };
         let mut hands = Hands::with(line, Notes::default());
-        let nobody = SessionTarget {
+        let missing = SessionTarget {
             pid: 4_000_000,
             backend_start: task.next_run_at.unwrap(),
             client: Client::default(),
@@ -164,16 +164,16 @@ async fn run(server: &EmbeddedServer, seed: u64, task: &RowTarget<Schedule>) -> 
         };
         let verb = if seed.is_multiple_of(2) { Verb::Enable } else { Verb::Disable };
         hands.act(command(verb, vec![TargetKind::Task(task.clone())])).await;
-        hands.act(command(Verb::Terminate, vec![TargetKind::Session(nobody)])).await;
-        came[2] = true;
+        hands.act(command(Verb::Terminate, vec![TargetKind::Session(missing)])).await;
+        progress[2] = true;
     }
     let format = ["table", "json"][usize::try_from(seed % 2).unwrap()];
     let left = run_beside(locktop(&["snapshot", "--format", format, &target])).await;
     assert!(matches!(left.status, Some(0 | 1)), "seed {seed}: {left:?}");
     assert!(!left.err.contains("panicked") && left.err.lines().count() <= 1, "seed {seed}: {left:?}");
-    came[3] = left.status == Some(0);
+    progress[3] = left.status == Some(0);
     proxy.abort();
-    came
+    progress
 }
 
 async fn garbled_server() -> (EmbeddedServer, RowTarget<Schedule>) {
@@ -205,7 +205,7 @@ async fn garbled_server() -> (EmbeddedServer, RowTarget<Schedule>) {
     (server, task)
 }
 
-/// Counts what panics from now on, in any thread or task.
+/// Counts the panics from now on, in any thread or task.
 fn count_panics() -> Arc<AtomicUsize> {
     let count = Arc::<AtomicUsize>::default();
     let before = std::panic::take_hook();
@@ -226,25 +226,26 @@ async fn flipped_bytes_neither_panic_nor_hang() {
     let panics = count_panics();
     let all = futures_util::stream::iter(0..runs).map(|seed| async move {
         let start = clock::monotonic();
-        let came = tokio::time::timeout(LONGEST, run(server, seed, task)).await;
-        let came = came.unwrap_or_else(|_| panic!("seed {seed} hangs"));
-        (came, clock::monotonic().duration_since(start))
+        let progress = tokio::time::timeout(LONGEST, run(server, seed, task)).await;
+        let progress = progress.unwrap_or_else(|_| panic!("seed {seed} hangs"));
+        (progress, clock::monotonic().duration_since(start))
     });
     let (mut count, mut longest) = ([0; 4], Duration::ZERO);
     let mut all = std::pin::pin!(all.buffer_unordered(AT_ONCE));
-    while let Some((came, took)) = all.next().await {
-        for (count, done) in count.iter_mut().zip(came) {
+    while let Some((progress, took)) = all.next().await {
+        for (count, done) in count.iter_mut().zip(progress) {
             *count += u32::from(done);
         }
         longest = longest.max(took);
     }
     println!("{runs} runs: opened, polled, acted, printed: {count:?}; the longest took {longest:?}");
     assert_eq!(panics.load(Ordering::Relaxed), 0);
-    // Flips are rare enough to come further, and not so rare that all goes well.
+    // Flips are rare enough for each step to succeed in some runs, and frequent enough for it to fail in
+    // others.
     assert!(count.iter().all(|count| (1..u32::try_from(runs).unwrap()).contains(count)), "{count:?}");
 }
 
-/// The answer to the first question of all is no text: whoever asks goes on without it.
+/// The response to the first query is no text: the program continues without it.
 #[tokio::test]
 async fn a_version_that_is_no_text_is_none() {
     let (server, _) = garbled_server().await;

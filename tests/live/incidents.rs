@@ -1,5 +1,5 @@
-//! Incidents that were reported in public, each as small as it can be: which session locktop shows as the root, what its end does to the
-//! others, which shortcut it offers, and the reason that it gives.
+//! Incidents from public reports, each as small as possible: the session that locktop shows as the root, the
+//! effect of its end on the others, the shortcut that it offers, and the reason that it gives.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use tokio_postgres::Client;
 
 use crate::support::{database, is_oldest, open, pid, wait_until};
 
-/// A session: statements that are answered, and then one that is not, with the wait event in which it stays.
+/// A session: statements that complete, and then one that does not, with the wait event in which it stays.
 struct Session {
     application: &'static str,
     before: &'static str,
@@ -37,17 +37,18 @@ const fn waits(
 }
 
 struct Incident {
-    /// Where it was reported.
+    /// The public report.
     report: &'static str,
     set_up: &'static str,
     sessions: &'static [Session],
-    /// So many of the first sessions block the others. If several do, the server names one at a time.
+    /// The number of sessions, counted from the first, that block the others. If several do, the server names
+    /// one at a time.
     blockers: usize,
     /// The effect of ending the root.
     promise: &'static str,
     /// The shortcut that helps, or a part of the reason why none does.
     remedy: Result<Verb, &'static str>,
-    /// Texts of the screen.
+    /// Texts on the screen.
     shown: &'static [&'static str],
 }
 
@@ -226,22 +227,22 @@ async fn play(server: &EmbeddedServer, incident: &'static Incident) {
     let blockers: Vec<Party> =
         sessions[..incident.blockers].iter().map(|(pid, _)| Party::Backend(*pid)).collect();
     let view = once(&info, PollLimits::default(), Thresholds::default(), LockNames::default()).await.unwrap();
-    let look = view.with_snapshot().unwrap();
+    let current = view.with_snapshot().unwrap();
     let found = view.graph.roots.iter().find(|root| blockers.contains(&root.party));
     let found =
         found.unwrap_or_else(|| panic!("{report}: {blockers:?} are not among {:?}", view.graph.roots));
-    let backend = look.backend(found.party.pid()).unwrap();
-    assert_eq!(look.promise(found).words(), incident.promise, "{report}");
-    match (look.remedy(backend, false), incident.remedy) {
+    let backend = current.backend(found.party.pid()).unwrap();
+    assert_eq!(current.promise(found).words(), incident.promise, "{report}");
+    match (current.remedy(backend, false), incident.remedy) {
         (Ok(verb), Ok(expected)) => assert_eq!(verb, expected, "{report}"),
-        (Err(why), Err(part)) => assert!(why.contains(part), "{report}: {why}"),
+        (Err(reason), Err(part)) => assert!(reason.contains(part), "{report}: {reason}"),
         (remedy, expected) => panic!("{report}: {remedy:?}, not {expected:?}"),
     }
     let page = locktop::app::print::render(&view, Some(200)).unwrap();
-    let causes = [look.waits_for_itself(found.party), unnamed_wait(look.snapshot, backend)];
-    let said = causes.into_iter().flatten().chain([page]).collect::<Vec<_>>().join("\n");
-    for text in incident.shown {
-        assert!(said.contains(text), "{report}: {text} is not in {said}");
+    let causes = [current.waits_for_itself(found.party), unnamed_wait(current.snapshot, backend)];
+    let text = causes.into_iter().flatten().chain([page]).collect::<Vec<_>>().join("\n");
+    for part in incident.shown {
+        assert!(text.contains(part), "{report}: {part} is not in {text}");
     }
     let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
     admin.batch_execute(end).await.unwrap();

@@ -1,7 +1,7 @@
-//! What the program says about real contention on a real server, held against the server's own word, and against what
-//! happens when somebody acts on it.
+//! The program's output for real contention on a real server, compared with the server's own functions and
+//! with the effects of the actions.
 //!
-//! With `LOCKTOP_LONG` on every supported version, else on one.
+//! With `LOCKTOP_LONG` on every supported version, otherwise on one.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -36,8 +36,8 @@ mod truth;
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use support::is_long;
 
-/// A server for one test alone: what it shows is what the test did. Its deadlock check never runs, so that nobody's
-/// queue changes behind our back.
+/// A server for one test alone: it shows only what the test did. Its deadlock check never runs, so that it
+/// never reorders a queue during the test.
 async fn server(version: Option<u32>) -> EmbeddedServer {
     let options = Options { version, ..Options::default() }
         .with("max_connections", 300)
@@ -47,7 +47,7 @@ async fn server(version: Option<u32>) -> EmbeddedServer {
     EmbeddedServer::start(options).await.unwrap()
 }
 
-/// The versions to test on: in the short run the one that is found first.
+/// The versions to test on: in the short run the first one that is found.
 fn versions() -> Vec<Option<u32>> {
     let all = is_long() || std::env::var_os("LOCKTOP_TEST_VERSIONS").is_some();
     if all { support::versions().into_iter().map(Some).collect() } else { vec![None] }

@@ -1,4 +1,4 @@
-//! Every state of contention in the JSON: each edge, each root, each name, and nothing besides.
+//! Every state of contention in the JSON: each edge, root and name, and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,12 +15,12 @@ async fn every_scenario_is_in_the_json_as_it_is_on_the_server() {
     for version in super::versions() {
         let server = super::server(version).await;
         for &scenario in Scenario::ALL {
-            look_at(&server, scenario).await;
+            check(&server, scenario).await;
         }
     }
 }
 
-async fn look_at(server: &EmbeddedServer, scenario: Scenario) {
+async fn check(server: &EmbeddedServer, scenario: Scenario) {
     let name = format!("{} on {}", scenario.as_str(), server.version());
     let info = database(server).await;
     let scratch = ScratchSchema::open(&info).await.unwrap();
@@ -28,7 +28,7 @@ async fn look_at(server: &EmbeddedServer, scenario: Scenario) {
     let running = scenario.start(&scratch, Timing::TEST).await.unwrap();
     let before = answers(&client).await;
     let document = snapshot(server, &info).await;
-    assert_eq!(answers(&client).await, before, "{name}: it was a stable moment");
+    assert_eq!(answers(&client).await, before, "{name}: nothing changed in the meantime");
     let facts = &running.facts;
     edges(&document, facts, &before, &name);
     roots(&document, facts, &before, &name);
@@ -44,7 +44,7 @@ async fn look_at(server: &EmbeddedServer, scenario: Scenario) {
 fn edges(document: &Document, facts: &Facts, answers: &Answers, name: &str) {
     let waiters: BTreeSet<i32> = document.edges.iter().map(|edge| edge.waiter).collect();
     let expected: BTreeSet<i32> = facts.waits.iter().map(|wait| wait.waiter).collect();
-    assert_eq!(waiters, expected, "{name}: who waits");
+    assert_eq!(waiters, expected, "{name}: the waiters");
     assert_eq!(document.pairs("holder"), truth::holder_pairs(facts), "{name}: holder edges");
     assert_eq!(document.edges_omitted, 0, "{name}");
     let unique: BTreeSet<_> = document
@@ -62,12 +62,12 @@ fn edges(document: &Document, facts: &Facts, answers: &Answers, name: &str) {
     queue_edges(document, facts, answers, name);
 }
 
-/// The server was asked about a hundred waiters; about the others the order of a queue is inferred, from times that
-/// sessions which arrive together do not always take in the order of their places.
+/// The server was asked about a hundred waiters. For the others the order of a queue is inferred from the
+/// start times of the waits, which do not always have the order of the queue if sessions arrive together.
 fn queue_edges(document: &Document, facts: &Facts, answers: &Answers, name: &str) {
     let inferred: BTreeSet<i32> =
         document.edges.iter().filter(|edge| edge.inferred).map(|edge| edge.waiter).collect();
-    assert_eq!(inferred.len(), facts.waits.len().saturating_sub(100), "{name}: those not asked about");
+    assert_eq!(inferred.len(), facts.waits.len().saturating_sub(100), "{name}: waiters without an answer");
     let found = document.pairs("queue");
     let expected = truth::queue_pairs(facts, answers);
     let wrong: Vec<_> = found.symmetric_difference(&expected).collect();
@@ -75,7 +75,7 @@ fn queue_edges(document: &Document, facts: &Facts, answers: &Answers, name: &str
     assert!(wrong.len() * 200 <= expected.len(), "{name}: {wrong:?}");
     for (waiter, blockers) in answers {
         if !inferred.contains(waiter) {
-            assert_eq!(document.blockers(*waiter), *blockers, "{name}: who blocks {waiter}");
+            assert_eq!(document.blockers(*waiter), *blockers, "{name}: the blockers of {waiter}");
         }
     }
 }
@@ -94,7 +94,7 @@ fn roots(document: &Document, facts: &Facts, answers: &Answers, name: &str) {
         assert!(root.longest_wait.unwrap() >= 0.0, "{name}: {root:?}");
     }
     let ranks: Vec<_> = document.roots.iter().map(|root| std::cmp::Reverse(root.blocked)).collect();
-    assert!(ranks.is_sorted(), "{name}: the worst first: {ranks:?}");
+    assert!(ranks.is_sorted(), "{name}: worst first: {ranks:?}");
 }
 
 fn cycles(document: &Document, scenario: Scenario, facts: &Facts, name: &str) {
@@ -107,7 +107,7 @@ fn cycles(document: &Document, scenario: Scenario, facts: &Facts, name: &str) {
     assert_eq!(found, expected, "{name}: cycles");
 }
 
-/// Whoever is ahead of somebody stands before it, and the holders of a lock that is waited for are all there.
+/// A waiter is listed after all that are ahead of it, and all holders of its lock are listed.
 fn queues(document: &Document, facts: &Facts, name: &str) {
     for wait in &facts.waits {
         let queue = document.queues.iter().find(|queue| queue.waiters.contains(&wait.waiter)).unwrap();
@@ -148,33 +148,33 @@ fn prepared(document: &Document, facts: &Facts, name: &str) {
     }
 }
 
-/// Relations of our database have their names, those of another one only numbers.
+/// Relations of the connected database have names, those of another database only numbers.
 async fn names(document: &Document, client: &Client, name: &str) {
-    let question = "SELECT c.oid::int8, CASE WHEN pg_table_is_visible(c.oid) THEN relname::text
+    let sql = "SELECT c.oid::int8, CASE WHEN pg_table_is_visible(c.oid) THEN relname::text
         ELSE nspname || '.' || relname END FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace";
-    let rows = client.query(question, &[]).await.unwrap();
+    let rows = client.query(sql, &[]).await.unwrap();
     let known: BTreeMap<i64, String> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
-    let ours = "SELECT oid::int8 FROM pg_database WHERE datname = current_database()";
-    let ours: i64 = client.query_one(ours, &[]).await.unwrap().get(0);
+    let own = "SELECT oid::int8 FROM pg_database WHERE datname = current_database()";
+    let own: i64 = client.query_one(own, &[]).await.unwrap().get(0);
     for lock in &document.locks {
         let Some(relation) = lock.relation else {
             assert_eq!(lock.relation_name, None, "{name}: {lock:?}");
             continue;
         };
-        let here = lock.database.is_some_and(|database| i64::from(database) == ours);
+        let here = lock.database.is_some_and(|database| i64::from(database) == own);
         let expected = known.get(&i64::from(relation)).filter(|_| here);
         assert_eq!(lock.relation_name.as_ref(), expected, "{name}: {lock:?}");
     }
 }
 
-/// The finding that somebody needs to see is there, about the one it should be.
+/// The expected finding exists, and is about the expected session.
 fn findings(document: &Document, scenario: Scenario, facts: &Facts, name: &str) {
     let check = match scenario {
         Scenario::Deadlock => "cycle",
         Scenario::Prepared => "prepared_transaction",
         _ => "root_blocker",
     };
-    let told: Vec<&str> = document
+    let summaries: Vec<&str> = document
         .findings
         .iter()
         .filter(|finding| finding.check == check)
@@ -184,15 +184,18 @@ fn findings(document: &Document, scenario: Scenario, facts: &Facts, name: &str) 
     assert_eq!(behind_ddl, scenario == Scenario::Convoy, "{name}: {:?}", document.findings);
     // A convoy and the root that it waits for are one finding.
     if behind_ddl {
-        assert!(told.is_empty(), "{name}: {:?}", document.findings);
+        assert!(summaries.is_empty(), "{name}: {:?}", document.findings);
         return;
     }
-    assert_eq!(told.len(), facts.roots.len().max(1), "{name}: {:?}", document.findings);
+    assert_eq!(summaries.len(), facts.roots.len().max(1), "{name}: {:?}", document.findings);
     for root in &facts.roots {
-        let who = match root {
+        let party = match root {
             Blocker::Backend(pid) => format!("{pid} "),
             Blocker::Prepared(gid) => format!("prepared transaction '{gid}' "),
         };
-        assert!(told.iter().any(|summary| summary.starts_with(&who)), "{name}: {who}: {told:?}");
+        assert!(
+            summaries.iter().any(|summary| summary.starts_with(&party)),
+            "{name}: {party}: {summaries:?}"
+        );
     }
 }

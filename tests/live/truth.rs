@@ -1,4 +1,4 @@
-//! The server's own word on who waits for whom.
+//! The blockers of each waiter, as the server reports them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,14 +7,14 @@ use tokio_postgres::Client;
 
 use crate::document::Party;
 
-/// For each waiter, all that block it: `pg_blocking_pids`, with 0 for a prepared transaction.
+/// All blockers of each waiter: `pg_blocking_pids`, with 0 for a prepared transaction.
 pub(crate) type Answers = BTreeMap<i32, BTreeSet<i32>>;
 
-/// Asks about everybody who waits for a lock.
+/// Asks the server about all sessions that wait for a lock.
 pub(crate) async fn answers(client: &Client) -> Answers {
-    let question = "SELECT pid, pg_blocking_pids(pid) FROM
+    let sql = "SELECT pid, pg_blocking_pids(pid) FROM
         (SELECT DISTINCT pid FROM pg_locks WHERE NOT granted AND pid IS NOT NULL) waiting";
-    let rows = client.query(question, &[]).await.unwrap();
+    let rows = client.query(sql, &[]).await.unwrap();
     rows.iter().map(|row| (row.get(0), row.get::<_, Vec<i32>>(1).into_iter().collect())).collect()
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn party(blocker: &Blocker) -> Party {
     }
 }
 
-/// Who waits for a holder, by what the scenario says of itself.
+/// The pairs of a waiter and a holder, as the scenario defines them.
 pub(crate) fn holder_pairs(facts: &Facts) -> BTreeSet<(i32, Party)> {
     let pairs = |wait: &locktop::demo::scenario::Wait| {
         wait.holders.iter().map(|holder| (wait.waiter, party(holder))).collect::<Vec<_>>()
@@ -33,7 +33,8 @@ pub(crate) fn holder_pairs(facts: &Facts) -> BTreeSet<(i32, Party)> {
     facts.waits.iter().flat_map(pairs).collect()
 }
 
-/// Who waits for somebody ahead in the queue; where that was left to chance, by the server's answers.
+/// The pairs of a waiter and a waiter ahead of it in the queue; if the scenario does not define the order,
+/// from the server's answers.
 pub(crate) fn queue_pairs(facts: &Facts, answers: &Answers) -> BTreeSet<(i32, Party)> {
     let mut pairs = BTreeSet::new();
     for wait in &facts.waits {
@@ -46,7 +47,7 @@ pub(crate) fn queue_pairs(facts: &Facts, answers: &Answers) -> BTreeSet<(i32, Pa
     pairs
 }
 
-/// How many wait behind `root`, however far.
+/// Number of sessions that wait behind `root`, directly or indirectly.
 pub(crate) fn behind(root: &Party, pairs: &BTreeSet<(i32, Party)>) -> usize {
     let mut found = BTreeSet::new();
     let mut todo = vec![root.clone()];

@@ -1,14 +1,14 @@
-//! The program itself, in an environment of its own.
+//! The program itself, in a clean environment.
 
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use locktop::clock;
 
-/// Longest wait for a program to end.
+/// Longest time for a program to end.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The program with nothing of this process's environment that could change what it does.
+/// The program, without any environment variable of this process that could change its behavior.
 pub(crate) fn locktop(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_locktop"));
     let keep = |name: &str| matches!(name, "PATH" | "TMPDIR" | "LD_LIBRARY_PATH" | "LLVM_PROFILE_FILE");
@@ -19,7 +19,7 @@ pub(crate) fn locktop(arguments: &[&str]) -> Command {
     command
 }
 
-/// What the program left: exit status, standard output, standard error.
+/// The result of a program: exit status, standard output, standard error.
 #[derive(Debug)]
 pub(crate) struct Left {
     pub(crate) status: Option<i32>,
@@ -37,13 +37,13 @@ impl From<Output> for Left {
     }
 }
 
-/// Runs it to its end; ends it, and fails, when it does not come to one.
+/// Runs the program until it ends; kills it and fails if it does not end in time.
 pub(crate) fn run(mut command: Command) -> Left {
     let child = command.spawn().unwrap();
     finish(child, &format!("{command:?}"))
 }
 
-/// The rest of a program that runs already.
+/// Waits for the end of a program that was started before.
 pub(crate) fn finish(child: Child, what: &str) -> Left {
     let pid = rustix::process::Pid::from_child(&child);
     let (sender, receiver) = std::sync::mpsc::channel();
@@ -57,7 +57,7 @@ pub(crate) fn finish(child: Child, what: &str) -> Left {
     output.unwrap().into()
 }
 
-/// The same for a test that has other things to attend to.
+/// The same without blocking the thread of the test.
 pub(crate) async fn run_beside(command: Command) -> Left {
     tokio::task::spawn_blocking(move || run(command)).await.unwrap()
 }

@@ -1,4 +1,4 @@
-//! The JSON of `locktop snapshot`, in types: a key that is missing or of another type does not get in.
+//! The JSON of `locktop snapshot` as types: a key that is missing or has another type is an error.
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
@@ -96,17 +96,17 @@ pub(crate) struct Section {
     pub(crate) error: Option<String>,
 }
 
-/// Somebody who blocks: a process id, or 0 and a gid.
+/// A blocker: a process id, or 0 and a gid.
 pub(crate) type Party = (i32, Option<String>);
 
 impl Document {
-    /// All (waiter, blocker) of one kind.
+    /// All pairs (waiter, blocker) of one kind.
     pub(crate) fn pairs(&self, kind: &str) -> BTreeSet<(i32, Party)> {
         let of_kind = self.edges.iter().filter(|edge| edge.kind == kind);
         of_kind.map(|edge| (edge.waiter, (edge.blocker, edge.gid.clone()))).collect()
     }
 
-    /// Process ids of all that block this waiter, as `pg_blocking_pids` has them.
+    /// Process ids of all blockers of this waiter, as `pg_blocking_pids` returns them.
     pub(crate) fn blockers(&self, waiter: i32) -> BTreeSet<i32> {
         let edges = self.edges.iter().filter(|edge| edge.waiter == waiter);
         edges.map(|edge| edge.blocker).collect()
@@ -116,7 +116,7 @@ impl Document {
         self.backends.iter().find(|backend| backend.pid == pid).expect("a row for the backend")
     }
 
-    /// Every section was read.
+    /// Checks that every section was read.
     pub(crate) fn assert_whole(&self) {
         for name in ["server", "backends", "locks", "prepared"] {
             let section = &self.sections[name];
@@ -126,21 +126,21 @@ impl Document {
     }
 }
 
-/// The arguments that lead to a server's database.
+/// The arguments for a connection to a server's database.
 pub(crate) fn address(server: &EmbeddedServer, info: &ConnInfo) -> String {
     format!("{} dbname={}", server.conninfo().replace("dbname=postgres ", ""), info.dbname())
 }
 
-/// What the program prints.
+/// The output of the program.
 pub(crate) async fn printed(server: &EmbeddedServer, info: &ConnInfo, format: &str) -> String {
     let target = address(server, info);
-    // Nothing of a table is cut.
+    // No cell of a table is cut.
     let left = run_beside(locktop(&["snapshot", "--width", "400", "--format", format, &target])).await;
     assert_eq!((left.status, left.err.as_str()), (Some(0), ""), "{}", left.out);
     left.out
 }
 
-/// One run of the program.
+/// Runs the program once.
 pub(crate) async fn snapshot(server: &EmbeddedServer, info: &ConnInfo) -> Document {
     let text = printed(server, info, "json").await;
     let document: Document = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text}"));

@@ -1,5 +1,6 @@
-//! A server whose statements fail one by one, by name: a message is recognized on its way ([`locktop::pg::sql`]), and in its place one
-//! arrives that the server refuses. The error has the code that is wanted when it comes back.
+//! A server whose statements fail on request, by name: a message is recognized on its way to the server
+//! ([`locktop::pg::sql`]) and replaced by one that the server rejects. The code of the error is changed to
+//! the requested one on the way back.
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
@@ -13,7 +14,7 @@ use locktop::pg::sql::named;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 
-/// In place of a statement; the code of its error follows.
+/// Replaces a statement; the code of its error follows.
 const MARK: &str = "locktop_fault_";
 
 /// How a statement fails.
@@ -23,7 +24,7 @@ pub(crate) enum Fault {
     Lock,
     Permission,
     WrongType,
-    /// The connection ends when it is sent.
+    /// The connection ends when the statement is sent.
     Lost,
 }
 
@@ -48,7 +49,7 @@ struct State {
     sent: Vec<&'static str>,
 }
 
-/// It ends with the runtime of the test.
+/// A proxy with faults, until the runtime of the test ends.
 #[derive(Debug)]
 pub(crate) struct Faults {
     port: u16,
@@ -65,24 +66,24 @@ impl Faults {
         Self { port, state }
     }
 
-    /// The way through it to a database, for a role.
+    /// The connection string through the proxy, for a database and a role.
     pub(crate) fn info(&self, role: &str, database: &str) -> ConnInfo {
         let port = self.port;
         let text = format!("host=127.0.0.1 port={port} user={role} dbname={database} sslmode=disable");
         ConnInfo::parse(&text).unwrap()
     }
 
-    /// From now on this statement fails so.
+    /// Makes this statement fail from now on.
     pub(crate) fn fail(&self, statement: &'static str, fault: Fault) {
         self.state.lock().unwrap().faults.insert(statement, fault);
     }
 
-    /// From now on none fails.
+    /// No statement fails from now on.
     pub(crate) fn heal(&self) {
         self.state.lock().unwrap().faults.clear();
     }
 
-    /// The statements that were sent since the last question, by name.
+    /// The names of the statements that were sent since the last call.
     pub(crate) fn sent(&self) -> Vec<&'static str> {
         std::mem::take(&mut self.state.lock().unwrap().sent)
     }
@@ -104,7 +105,7 @@ async fn connection(mut client: TcpStream, socket: impl AsRef<Path>, state: Arc<
     }
 }
 
-/// Passes on what the client sends; ends when the connection is to be lost.
+/// Forwards the client's messages; ends when the connection is to be lost.
 async fn ask(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin, state: &Mutex<State>) {
     let Some(startup) = body(&mut from).await else { return };
     if to.write_all(&framed(None, &startup)).await.is_err() {
@@ -121,7 +122,7 @@ async fn ask(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin, 
     }
 }
 
-/// A message as it is passed on; None when the connection ends in its place.
+/// The message to forward; `None` if the connection ends instead.
 fn changed(
     kind: u8,
     body: Vec<u8>,
@@ -131,7 +132,7 @@ fn changed(
     let text = |bytes: &[u8]| named(&String::from_utf8_lossy(bytes)).map(|statement| statement.name);
     let mut words = body.split(|byte| *byte == 0);
     let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    // What is replaced: the statement, or the name of one that is prepared.
+    // The part to replace: the statement, or the name of a prepared one.
     let (name, place) = match kind {
         b'Q' => (text(first), 0..first.len()),
         b'P' if first.is_empty() => (text(second), 1..1 + second.len()),
@@ -155,37 +156,37 @@ fn changed(
     Some(changed)
 }
 
-/// Passes on what the server says.
+/// Forwards the server's messages.
 async fn answer(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin) {
     loop {
         let Ok(kind) = from.read_u8().await else { return };
         let Some(body) = body(&mut from).await else { return };
-        let body = if kind == b'E' { told(body) } else { body };
+        let body = if kind == b'E' { with_code(body) } else { body };
         if to.write_all(&framed(Some(kind), &body)).await.is_err() {
             return;
         }
     }
 }
 
-/// An error with the code that is wanted.
-fn told(body: Vec<u8>) -> Vec<u8> {
+/// The error with the requested code.
+fn with_code(body: Vec<u8>) -> Vec<u8> {
     let text = String::from_utf8_lossy(&body);
     let Some(at) = text.find(MARK) else { return body };
     let code = text[at + MARK.len()..][..5].to_owned();
-    let mut told = Vec::new();
+    let mut error = Vec::new();
     for field in body.split(|byte| *byte == 0).filter(|field| !field.is_empty()) {
         match field[0] {
-            b'C' => told.extend(format!("C{code}\0").as_bytes()),
-            b'M' => told.extend(format!("Mit fails by {code}\0").as_bytes()),
+            b'C' => error.extend(format!("C{code}\0").as_bytes()),
+            b'M' => error.extend(format!("Mit fails by {code}\0").as_bytes()),
             b'P' => {}
-            _ => told.extend([field, b"\0"].concat()),
+            _ => error.extend([field, b"\0"].concat()),
         }
     }
-    told.push(0);
-    told
+    error.push(0);
+    error
 }
 
-/// What follows the kind of a message.
+/// The body of a message, after its kind.
 async fn body(from: &mut (impl AsyncRead + Unpin)) -> Option<Vec<u8>> {
     let length = usize::try_from(from.read_u32().await.ok()?).ok()?.checked_sub(4)?;
     let mut body = vec![0; length];

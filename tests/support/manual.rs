@@ -1,4 +1,4 @@
-//! The pages of the manual, and what is in them: blocks, prose, links.
+//! The pages of the manual and their contents: blocks, prose, links.
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
@@ -25,7 +25,7 @@ pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Every page for people: the texts in the root and all of `docs`.
+/// Every page for users: the texts in the root, and all of `docs`.
 pub(crate) fn pages() -> Vec<Page> {
     let mut paths = Vec::new();
     markdown(root(), &mut paths);

@@ -1,4 +1,4 @@
-//! What the tests against a live server share.
+//! Helpers that the tests with a live server share.
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
@@ -22,11 +22,11 @@ pub(crate) use servers::Servers;
 /// Longest wait for anything.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The servers of a program that has only one suite.
+/// The servers of a program that has one suite.
 static SERVERS: Servers = Servers::new();
 
-/// A server for all tests of this program, started when the first one asks. It ends with the program. A program of several suites
-/// has `suite.rs` for this, in each of them.
+/// A server for all tests of this program, started by the first test that needs it. It ends with the program.
+/// In a program with several suites, each suite has this in `suite.rs`.
 pub(crate) async fn server() -> &'static EmbeddedServer {
     SERVERS.get(None, async || start(None).await).await
 }
@@ -36,7 +36,7 @@ pub(crate) async fn server_of(version: u32) -> &'static EmbeddedServer {
     SERVERS.get(Some(version), async || start(Some(version)).await).await
 }
 
-/// The versions to test on: the newest and one other, which another test has not; in the long suite all.
+/// The versions to test on: the newest and one other, a different one for each caller; all in the long suite.
 #[track_caller]
 pub(crate) fn versions() -> Vec<u32> {
     let all = all_versions();
@@ -47,12 +47,12 @@ pub(crate) fn versions() -> Vec<u32> {
     }
 }
 
-/// The version of what is tried on one alone.
+/// The version for a test that runs on one version.
 pub(crate) fn oldest() -> u32 {
     all_versions()[0]
 }
 
-/// All versions that are supported, unless `LOCKTOP_TEST_VERSIONS="15 17"` names others.
+/// All supported versions, unless `LOCKTOP_TEST_VERSIONS="15 17"` names others.
 pub(crate) fn all_versions() -> Vec<u32> {
     match std::env::var("LOCKTOP_TEST_VERSIONS") {
         Ok(text) if !text.trim().is_empty() => {
@@ -62,8 +62,8 @@ pub(crate) fn all_versions() -> Vec<u32> {
     }
 }
 
-/// Waits until the transactions are over that are older than what this session has committed. One of any database keeps VACUUM from freezing
-/// those rows, and so from waiting for a page.
+/// Waits for the end of all transactions that are older than the last commit of this session. Such a
+/// transaction, in any database, prevents VACUUM from freezing those rows, and so from waiting for a page.
 pub(crate) async fn is_oldest(client: &Client) {
     let xid = "SELECT pg_current_xact_id()::text::bigint";
     let xid: i64 = client.query_one(xid, &[]).await.unwrap().get(0);
@@ -72,7 +72,7 @@ pub(crate) async fn is_oldest(client: &Client) {
     wait_until("the end of older transactions", is).await;
 }
 
-/// Room for a crowd of 200 beside everything else.
+/// Enough connections for 200 sessions and everything else.
 pub(crate) async fn start(version: Option<u32>) -> EmbeddedServer {
     let options = Options { version, ..Options::default() }
         .with("max_connections", 400)
@@ -81,12 +81,12 @@ pub(crate) async fn start(version: Option<u32>) -> EmbeddedServer {
     EmbeddedServer::start(options).await.unwrap()
 }
 
-/// How to get to the superuser's database of a server.
+/// The connection parameters of the server's database `postgres`, as the superuser.
 pub(crate) fn conninfo(server: &EmbeddedServer) -> ConnInfo {
     ConnInfo::parse(&server.conninfo()).unwrap().with_application_name("locktop")
 }
 
-/// A new database on a server, so that the locks of one test are not those of another.
+/// A new database, so that the tests do not see each other's locks.
 pub(crate) async fn database(server: &EmbeddedServer) -> ConnInfo {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let name = format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
@@ -100,8 +100,8 @@ pub(crate) async fn open(info: &ConnInfo) -> Connection {
     connect(info).await.unwrap()
 }
 
-/// A client that has the server run a statement, and never reads what it sends. Its session has these parameters beside its user and
-/// database: `("application_name", "deaf")`, `("replication", "database")`.
+/// A client that has the server run a statement, and never reads the response. `parameters` is sent in the
+/// startup message after user and database: `("application_name", "deaf")`, `("replication", "database")`.
 pub(crate) fn deaf_client(
     server: &EmbeddedServer,
     info: &ConnInfo,
@@ -119,7 +119,7 @@ pub(crate) fn deaf_client(
         let length = u32::try_from(body.len() + 4).unwrap().to_be_bytes();
         [kind, &length, body.as_bytes()].concat()
     };
-    // The first message has the protocol's version, 3.0, in place of a kind ("Message Formats").
+    // The first message has the protocol version, 3.0, instead of a kind ("Message Formats").
     let parameters =
         parameters.iter().flat_map(|(name, value)| [*name, "\0", *value, "\0"]).collect::<String>();
     let startup = format!("\0\x03\0\0user\0postgres\0database\0{database}\0{parameters}\0");
@@ -128,8 +128,8 @@ pub(crate) fn deaf_client(
     client
 }
 
-/// The process that serves a connection. Asked without a prepared statement: the server is told of its end some time after it was
-/// dropped, and a session that is told so says anew since when it is idle.
+/// The process id of a connection's backend. Uses no prepared statement: one is closed some time after it is
+/// dropped, and that message changes the `state_change` of an idle session.
 pub(crate) async fn pid(client: &Client) -> i32 {
     let messages = client.simple_query("SELECT pg_backend_pid()").await.unwrap();
     let answer = messages.iter().find_map(|message| match message {
@@ -139,11 +139,11 @@ pub(crate) async fn pid(client: &Client) -> i32 {
     answer.unwrap().parse().unwrap()
 }
 
-/// Waits until something holds; fails with its description when it does not come true.
+/// Waits until a condition is true; otherwise fails with its description.
 pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     let start = clock::monotonic();
     while !condition() {
-        assert!(start.elapsed() < TIMEOUT, "waited in vain for {what}");
+        assert!(start.elapsed() < TIMEOUT, "timed out waiting for {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -169,23 +169,24 @@ pub(crate) fn is_mentioned(directory: &Path) -> bool {
     })
 }
 
-/// The same for a question that takes a while to answer.
+/// The same for an async condition.
 pub(crate) async fn wait_until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
     let start = clock::monotonic();
     while !condition().await {
-        assert!(start.elapsed() < TIMEOUT, "waited in vain for {what}");
+        assert!(start.elapsed() < TIMEOUT, "timed out waiting for {what}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
-/// What every session of a server does, in one text. Whoever asks while a catalog is locked prepares it before.
+/// The activity of each session of a server, as one text. Prepare it before a catalog is locked.
 pub(crate) const SESSIONS: &str =
     "SELECT coalesce(string_agg(format('%s %s, %s, %s %s/%s for %s: %s', pid, application_name,
         backend_type, state, wait_event_type, wait_event, clock_timestamp() - state_change, left(query, 150)),
         E'\\n' ORDER BY pid), 'none')
     FROM pg_stat_get_activity(NULL) WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";
 
-/// Like [`wait_until`]; a failure says what the sessions did then. `sessions` is [`SESSIONS`] on the same client.
+/// Like [`wait_until`]; a failure shows the activity of the sessions. `sessions` is [`SESSIONS`] prepared on
+/// the same client.
 pub(crate) async fn wait_until_seen(
     what: &str,
     (client, sessions): (&Client, &Statement),
@@ -195,13 +196,13 @@ pub(crate) async fn wait_until_seen(
     while !condition().await {
         if start.elapsed() >= TIMEOUT {
             let seen: String = client.query_one(sessions, &[]).await.unwrap().get(0);
-            panic!("waited in vain for {what}; the sessions:\n{seen}");
+            panic!("timed out waiting for {what}; the sessions:\n{seen}");
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
-/// Whether the whole suite was asked for (`tests/run.sh --long`).
+/// Whether the long suite was requested (`tests/run.sh --long`).
 pub(crate) fn is_long() -> bool {
     std::env::var_os("LOCKTOP_LONG").is_some_and(|value| !value.is_empty() && value != "0")
 }

@@ -1,11 +1,12 @@
-//! Finds words that must not be in a text for people: the rules are in `CONTRIBUTING.md`, the words in `WORDS`.
+//! Finds words that must not appear in a text for users: the rules are in `CONTRIBUTING.md`, the words in
+//! `WORDS`.
 //!
-//! [`violations`] takes any text, a page or a string of the program. A word is what stands between spaces, without the punctuation
-//! around it: `--looks` and `frees_now` are names, and match nothing.
+//! [`violations`] takes any text, a page or a string of the program. Words are separated by spaces;
+//! punctuation around them is ignored. `--looks` and `frees_now` are names, and never match.
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
-/// Words in order, with alternatives, and what to write in their place.
+/// Sequences of words, with alternatives, and their replacement.
 const WORDS: &[(&str, &str)] = &[
     ("look|looks|looked|looking", "a snapshot; poll; see; check"),
     ("told|tell|tells|telling", "reported, shown, known"),
@@ -50,10 +51,10 @@ const WORDS: &[(&str, &str)] = &[
     ("for people|somebody who", "for"),
 ];
 
-/// Words that begin no sentence: its subject is a thing with a name. Questions may.
+/// Words that must not begin a sentence, except a question: the subject is a thing with a name.
 const STARTS: &[&str] = &["who", "whoever", "whom", "what", "whatever", "where", "wherever", "of"];
 
-/// What is wrong in a text, one line each, with the words around it.
+/// The violations in a text, one line each, with the words around it.
 pub(crate) fn violations(text: &str) -> Vec<String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let bare: Vec<String> = words.iter().map(|word| plain(word)).collect();
@@ -74,7 +75,7 @@ pub(crate) fn violations(text: &str) -> Vec<String> {
     found
 }
 
-/// Where these words follow each other, within one sentence.
+/// The positions where these words follow each other within one sentence.
 fn matches(parts: &[Vec<&str>], words: &[&str], bare: &[String]) -> Vec<usize> {
     let fits = |at: &usize| {
         let here = bare.get(*at..*at + parts.len());
@@ -84,7 +85,8 @@ fn matches(parts: &[Vec<&str>], words: &[&str], bare: &[String]) -> Vec<usize> {
     (0..words.len()).filter(fits).collect()
 }
 
-/// A word without the punctuation around it, in small letters; a word of capitals is one of SQL, or a heading.
+/// A word in lower case, without the punctuation around it. A word in capitals is SQL or a heading, and is
+/// kept.
 fn plain(word: &str) -> String {
     const AROUND: &[char] = &['.', ',', ';', ':', '!', '?', '(', ')', '[', ']', '"', '*', '…', '“', '”', '|'];
     let word = word.trim_matches(AROUND).trim_end_matches("'s");
@@ -95,7 +97,8 @@ fn ends_sentence(word: &str) -> bool {
     word.trim_end_matches([')', '"', '*']).ends_with(['.', '!', '?', ':', ';', '|'])
 }
 
-/// The words that begin a sentence: the first one, and those with a capital letter after the end of another.
+/// The words that begin a sentence: the first one, and each capitalized word after the end of another
+/// sentence.
 fn starts(words: &[&str]) -> Vec<usize> {
     let begins = |at: &usize| {
         let is_capital = words[*at].trim_start_matches(['"', '(', '*', '[']).starts_with(char::is_uppercase);

@@ -1,4 +1,4 @@
-//! A real pgbouncer before a server of ours.
+//! A real pgbouncer in front of a test server.
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
@@ -16,7 +16,7 @@ use locktop::pg::conninfo::ConnInfo;
 
 use super::support::wait_for;
 
-/// It ends when this is dropped, or when this process does.
+/// The pooler ends when this is dropped, or when this process ends.
 #[derive(Debug)]
 pub(crate) struct Pooler {
     directory: PathBuf,
@@ -24,12 +24,13 @@ pub(crate) struct Pooler {
 }
 
 impl Pooler {
-    /// In `transaction`, `session` or `statement` mode. Its files are in the server's directory, and go with it.
+    /// `mode` is `transaction`, `session` or `statement`. Its files are in the server's directory, and are
+    /// removed with it.
     pub(crate) fn start(server: &EmbeddedServer, mode: &str) -> Self {
         Self::start_with(server, mode, "")
     }
 
-    /// The same with further lines of its configuration.
+    /// The same with additional lines of configuration.
     pub(crate) fn start_with(server: &EmbeddedServer, mode: &str, lines: &str) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let program = [
@@ -53,7 +54,7 @@ impl Pooler {
             directory.display()
         );
         fs::write(directory.join("pgbouncer.ini"), config).unwrap();
-        // Its socket has to be the account's that the server runs as; and it refuses to be root.
+        // Its socket must belong to the account that runs the server; and pgbouncer refuses to run as root.
         let owner = fs::metadata(server.socket_dir()).unwrap();
         let mut command = Command::new("/bin/sh");
         if owner.uid() != rustix::process::getuid().as_raw() {
@@ -65,14 +66,14 @@ impl Pooler {
         let keeper =
             command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let pooler = Self { directory, keeper };
-        // The file is there from `bind` on; who calls before `listen` is refused.
+        // The file exists since `bind`; a connection before `listen` is refused.
         wait_for("pgbouncer to listen", || {
             UnixStream::connect(pooler.directory.join(".s.PGSQL.6432")).is_ok()
         });
         pooler
     }
 
-    /// From now on it is in that mode, for the clients that it has too. It was started with `admin_users = postgres`.
+    /// Changes the mode, also for connected clients. The pooler was started with `admin_users = postgres`.
     pub(crate) async fn turn(&self, from: &str, to: &str) {
         let file = self.directory.join("pgbouncer.ini");
         let text = fs::read_to_string(&file).unwrap();
@@ -88,12 +89,12 @@ impl Pooler {
         client.simple_query("RELOAD").await.unwrap();
     }
 
-    /// Where its socket is; the port is 6432.
+    /// The directory of its socket; the port is 6432.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// How to get to that database through it.
+    /// The connection string for a database through the pooler.
     pub(crate) fn target(&self, info: &ConnInfo) -> String {
         format!(
             "host={} port=6432 user=postgres dbname={} sslmode=disable",

@@ -1,4 +1,5 @@
-//! A network before a server of ours, which can fall silent, be slow, reset connections, or end one in the middle of a message.
+//! A network in front of a test server, which can drop traffic silently, be slow, reset connections, or end
+//! one in the middle of a message.
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
@@ -13,26 +14,26 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::watch;
 
-/// How it is. Connections are numbered in the order they are made.
+/// The state of the network. Connections are numbered in the order in which they are made.
 #[derive(Debug, Clone, Default)]
 struct Network {
-    /// Nothing gets through in either direction, and nobody is told.
+    /// Nothing is forwarded in either direction, and neither side is notified.
     silent: bool,
-    /// Everything comes so much later.
+    /// Delays all data by this time.
     delay: Duration,
     /// The number of the next connection.
     next: u64,
-    /// These connections stay silent for ever, as where a firewall has forgotten them.
+    /// These connections stay silent for ever, as if a firewall has forgotten them.
     forgotten: Range<u64>,
     /// Connections before this one are reset.
     reset: u64,
-    /// Connections before this one end in the middle of what the server says next.
+    /// Connections before this one end in the middle of the server's next message.
     cut: u64,
-    /// The test is over.
+    /// The test has ended.
     over: bool,
 }
 
-/// It ends when this is dropped.
+/// The proxy ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Proxy {
     port: u16,
@@ -41,7 +42,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// Listens on a port of its own, and passes everything on to the server.
+    /// Listens on a new port, and forwards everything to the server.
     pub(crate) fn before(server: &EmbeddedServer) -> Self {
         let socket = server.socket_dir().join(".s.PGSQL.5432");
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -49,13 +50,13 @@ impl Proxy {
         let port = listener.local_addr().unwrap().port();
         let network = Arc::new(watch::Sender::new(Network::default()));
         let control = Arc::clone(&network);
-        // A runtime of its own: the test waits without yielding.
+        // A separate runtime: the test waits without yielding.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let thread = std::thread::spawn(move || runtime.block_on(listen(listener, &socket, &control)));
         Self { port, network, thread: Some(thread) }
     }
 
-    /// How to get to the server's first database through it.
+    /// The connection string for the server's first database through the proxy.
     pub(crate) fn target(&self) -> String {
         format!("host=127.0.0.1 port={} user=postgres dbname=postgres sslmode=disable", self.port)
     }
@@ -64,42 +65,42 @@ impl Proxy {
         self.network.send_modify(change);
     }
 
-    /// Nothing gets through from now on.
+    /// Forwards nothing from now on.
     pub(crate) fn fall_silent(&self) {
         self.change(|network| network.silent = true);
     }
 
-    /// What was held up arrives, and everything after it.
-    pub(crate) fn go_on(&self) {
+    /// Forwards the data that was held back, and everything after it.
+    pub(crate) fn resume(&self) {
         self.change(|network| network.silent = false);
     }
 
-    /// The connections there are stay silent for ever; new ones work.
+    /// The existing connections stay silent for ever; new ones work.
     pub(crate) fn forget(&self) {
         self.change(|network| network.forgotten = 0..network.next);
     }
 
-    /// The same for one of them, by its number.
+    /// The same for one connection, by its number.
     pub(crate) fn forget_one(&self, number: u64) {
         self.change(|network| network.forgotten = number..number + 1);
     }
 
-    /// The connections there are get a reset.
+    /// Resets the existing connections.
     pub(crate) fn reset(&self) {
         self.change(|network| network.reset = network.next);
     }
 
-    /// The connections there are end in the middle of what the server says next.
+    /// Ends the existing connections in the middle of the server's next message.
     pub(crate) fn cut(&self) {
         self.change(|network| network.cut = network.next);
     }
 
-    /// Everything comes so much later.
+    /// Delays all data by this time.
     pub(crate) fn delay(&self, delay: Duration) {
         self.change(|network| network.delay = delay);
     }
 
-    /// How many connections were made so far.
+    /// Number of connections so far.
     pub(crate) fn connections(&self) -> u64 {
         self.network.borrow().next
     }
@@ -127,7 +128,7 @@ async fn listen(listener: std::net::TcpListener, socket: &Path, network: &Arc<wa
     }
 }
 
-/// One connection, until either side ends it or the network does.
+/// One connection, until either side or the network ends it.
 async fn connection(mut client: TcpStream, socket: PathBuf, number: u64, network: watch::Receiver<Network>) {
     let Ok(mut server) = UnixStream::connect(socket).await else { return };
     let (from_client, to_client) = client.split();
@@ -143,7 +144,7 @@ async fn connection(mut client: TcpStream, socket: PathBuf, number: u64, network
     }
 }
 
-/// Passes on what comes, and its end.
+/// Forwards data until the connection ends.
 async fn pass(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
@@ -158,8 +159,8 @@ async fn pass(
         let Ok(now) = network.wait_for(passes).await.map(|network| network.clone()) else { return };
         tokio::time::sleep(now.delay).await;
         let is_cut = is_servers && number < now.cut;
-        let said = buffer.get(..if is_cut { count.div_ceil(2) } else { count }).unwrap_or_default();
-        if said.is_empty() || to.write_all(said).await.is_err() || is_cut {
+        let data = buffer.get(..if is_cut { count.div_ceil(2) } else { count }).unwrap_or_default();
+        if data.is_empty() || to.write_all(data).await.is_err() || is_cut {
             return;
         }
     }

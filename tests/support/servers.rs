@@ -1,9 +1,9 @@
-//! The servers that the tests of one suite share: each is started when the first of them asks for it.
+//! The servers that the tests of one suite share: each is started by the first test that needs it.
 //!
-//! A test program has several suites, and what one does to its servers is nothing to the others. All servers of all suites
-//! would be too much for a machine's memory, with every database that was made there. The tests are run suite by suite, as
-//! they are sorted: when a test of another suite asks for a server, those that no test uses any more are ended. Whoever
-//! comes late to a suite finds a server that has only just been started.
+//! A test program has several suites, which do not share servers: a test may change its servers. All servers
+//! of all suites at the same time would need too much memory. The tests run suite by suite, in alphabetical
+//! order: when a test of another suite needs a server, the servers without users are stopped. A late test of
+//! a stopped suite gets a newly started server.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use tokio::sync::OnceCell;
 
 use super::TIMEOUT;
 
-/// Every suite whose servers were asked for.
+/// Every suite that has used servers.
 static SUITES: Mutex<Vec<&'static Servers>> = Mutex::new(Vec::new());
 
 /// The servers of one suite.
@@ -26,9 +26,9 @@ pub(crate) struct Servers(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
-    /// How many threads use them: each test has a thread of its own.
+    /// Number of threads that use them: each test has its own thread.
     users: usize,
-    /// By major version; none is the one that is found first.
+    /// By major version; `None` is the first version that is found.
     servers: BTreeMap<Option<u32>, Arc<OnceCell<&'static EmbeddedServer>>>,
 }
 
@@ -37,7 +37,8 @@ impl Servers {
         Self(Mutex::new(State { users: 0, servers: BTreeMap::new() }))
     }
 
-    /// The server of this version, as `start` starts it. It stays at least until the test has ended that asks.
+    /// The server of this version, started by `start` if necessary. It runs at least until the calling test
+    /// has ended.
     pub(crate) async fn get(
         &'static self,
         version: Option<u32>,
@@ -48,7 +49,7 @@ impl Servers {
         cell.get_or_init(async || &*Box::leak(Box::new(start().await))).await
     }
 
-    /// Ends them if nobody uses them.
+    /// Stops the servers if no thread uses them.
     fn retire(&self) {
         let mut state = lock(&self.0);
         if state.users == 0 {
@@ -58,7 +59,7 @@ impl Servers {
     }
 }
 
-/// A thread that uses the servers of a suite, until it ends or uses those of another.
+/// A thread that uses the servers of a suite, until it ends or uses those of another suite.
 struct User(&'static Servers);
 
 thread_local! {
@@ -91,11 +92,12 @@ impl Drop for User {
     }
 }
 
-/// Ends a server and removes its data, in the background. The rest of its directory goes with this process.
+/// Stops a server and removes its data, in the background. The rest of its directory is removed when this
+/// process ends.
 fn end(server: &'static EmbeddedServer) {
     std::thread::spawn(move || {
         if let Some(pid) = server.pid().and_then(Pid::from_raw) {
-            // Only fails when it is gone already.
+            // Fails only if it has already ended.
             let _ = kill_process(pid, Signal::QUIT);
         }
         let start = clock::monotonic();

@@ -1,9 +1,9 @@
-//! The statements of `tests/statements.toml`, and the channels that they are tried in.
+//! The statements of `tests/statements.toml`, and the channels in which they are tested.
 
 use locktop::model::disclosure::{Channel, Mode};
 use serde::Deserialize;
 
-/// What is a secret in each of them.
+/// The secret in each statement.
 pub(crate) const SECRET: &str = "s3cret";
 
 /// Every channel, in every mode.
@@ -32,24 +32,24 @@ pub(crate) const CHANNELS: [Channel; 22] = [
     Channel::Audit,
 ];
 
-/// Statements, by what they are for.
+/// The statements, by purpose.
 #[derive(Deserialize)]
 pub(crate) struct Shapes {
-    /// Read by PostgreSQL's own scanner as well.
+    /// PostgreSQL's own scanner reads these, too.
     pub(crate) literals: Vec<String>,
-    /// Strings that continue over comments, and what the server makes of them.
+    /// Strings that continue after a comment, and their value in PostgreSQL.
     #[allow(dead_code, reason = "each test program uses a part of it")]
     pub(crate) continued: Vec<(String, String)>,
-    /// Cut, or mistaken.
+    /// Statements that are cut or invalid.
     pub(crate) cut: Vec<String>,
-    /// Read in two ways.
+    /// Statements that can be read in two ways.
     pub(crate) backslashes: Vec<String>,
-    /// With a password.
+    /// Statements with a password.
     pub(crate) passwords: Vec<String>,
 }
 
 impl Shapes {
-    /// All of them.
+    /// All statements.
     #[allow(dead_code, reason = "each test program uses a part of it")]
     pub(crate) fn all(&self) -> Vec<&str> {
         let continued = self.continued.iter().map(|(statement, _)| statement);
@@ -58,7 +58,7 @@ impl Shapes {
     }
 }
 
-/// Reads them.
+/// Reads the file.
 pub(crate) fn shapes() -> Shapes {
     toml::from_str(include_str!("../statements.toml")).unwrap()
 }

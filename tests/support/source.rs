@@ -1,10 +1,10 @@
-//! Reads Rust sources: their tokens, and the texts in them.
+//! Reads Rust sources: their tokens and texts.
 
-/// A piece of a source.
+/// A part of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) text: String,
-    /// Counted from 1.
+    /// Starts at 1.
     pub(crate) line: usize,
     pub(crate) kind: Kind,
 }
@@ -19,14 +19,14 @@ pub(crate) enum Kind {
     Doc,
 }
 
-/// The tokens of a source without its comments, strings, characters and lifetimes.
+/// The tokens of a source, without comments, strings, characters and lifetimes.
 pub(crate) fn tokens(source: &str) -> Vec<Token> {
     let mut tokens = pieces(source);
     tokens.retain(|token| token.kind == Kind::Code);
     tokens
 }
 
-/// The tokens of a source, its strings and its doc comments, in their order.
+/// The tokens, strings and doc comments of a source, in order.
 pub(crate) fn pieces(source: &str) -> Vec<Token> {
     let bytes: Vec<char> = source.chars().collect();
     let (mut tokens, mut index, mut line) = (Vec::new(), 0, 1);
@@ -102,7 +102,7 @@ fn string(text: &[char]) -> usize {
     index + 1
 }
 
-/// Where the value of `r"…"` or `r#"…"#` starts and ends, and where the literal ends; not `r#type`.
+/// The start and end of the value of `r"…"` or `r#"…"#`, and the end of the literal; not for `r#type`.
 fn raw_string(text: &[char]) -> Option<(usize, usize, usize)> {
     let hashes = text[1..].iter().take_while(|c| **c == '#').count();
     let start = 1 + hashes + 1;

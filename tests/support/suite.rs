@@ -1,4 +1,4 @@
-//! What the tests of one suite share: `support`, with servers of their own.
+//! The helpers for the tests of one suite: `support`, with servers that only this suite uses.
 
 #![allow(dead_code, unused_imports, reason = "each suite uses a part of it")]
 
@@ -8,7 +8,8 @@ pub(crate) use crate::support::*;
 
 static SERVERS: Servers = Servers::new();
 
-/// A server for all tests of this suite, started when the first one asks. See [`Servers`] for when it ends.
+/// A server for all tests of this suite, started by the first test that needs it. See [`Servers`] for its
+/// end.
 pub(crate) async fn server() -> &'static EmbeddedServer {
     SERVERS.get(None, async || start(None).await).await
 }

@@ -3,7 +3,7 @@
 /// A kind of wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
-    /// One transaction has each row.
+    /// One transaction has locked each row.
     Rows,
     /// Several transactions have locked a row that children refer to.
     Shared,
@@ -14,19 +14,19 @@ pub(super) enum Kind {
     /// CREATE, DROP and REINDEX INDEX CONCURRENTLY.
     Index,
     Slot,
-    /// SERIALIZABLE READ ONLY DEFERRABLE, as `pg_dump` can begin.
+    /// SERIALIZABLE READ ONLY DEFERRABLE, as `pg_dump` can begin its transaction.
     SafeSnapshot,
-    /// Commits with NOTIFY behind one that waits for a standby.
+    /// Commits with NOTIFY behind a commit that waits for a standby.
     Notify,
     Mixed,
 }
 
-/// What one session does: statements that are answered at once, and one that may have to wait.
+/// The statements of one session: some that complete at once, and one that may have to wait.
 #[derive(Debug, Default)]
 pub(super) struct Step {
     pub(super) before: Vec<String>,
     pub(super) then: Option<String>,
-    /// The name under which its transaction is prepared in the end.
+    /// The gid under which its transaction is prepared in the end.
     pub(super) gid: Option<String>,
 }
 
@@ -35,7 +35,7 @@ impl Step {
         Self { before: statements.iter().map(ToString::to_string).collect(), ..Self::default() }
     }
 
-    /// In a transaction block, or all of a transaction.
+    /// In a transaction block, or as a transaction of its own.
     fn asks(is_block: bool, before: &[&str], then: impl Into<String>) -> Self {
         let begin = is_block.then_some("BEGIN").into_iter();
         let before = begin.chain(before.iter().copied()).map(str::to_owned).collect();
@@ -43,7 +43,7 @@ impl Step {
     }
 }
 
-/// Numbers that a seed decides.
+/// Random numbers that depend only on a seed.
 pub(super) struct Random(u64);
 
 impl Random {
@@ -100,7 +100,7 @@ impl Kind {
         Self::Mixed,
     ];
 
-    /// What there is before the first session.
+    /// The tables that exist before the first session.
     pub(super) fn tables(self) -> &'static str {
         match self {
             Self::Shared => {
@@ -149,7 +149,7 @@ fn rows(random: &mut Random) -> Vec<Step> {
     let mut steps = Vec::new();
     for row in 1..=random.range(1, 2) {
         steps.push(Step::idle(&["BEGIN", &format!("UPDATE t0 SET v = 1 WHERE id = {row}")]));
-        // A unique key that is not there yet.
+        // A unique key that does not exist yet.
         if random.one_in(4) {
             steps.push(Step::idle(&["BEGIN", &format!("INSERT INTO t2 VALUES ({row}, 0)")]));
             steps.push(Step::asks(random.one_in(2), &[], format!("INSERT INTO t2 VALUES ({row}, 1)")));
@@ -187,7 +187,8 @@ fn tables(random: &mut Random) -> Vec<Step> {
     for number in 0..random.range(1, 3) {
         let lock = format!("LOCK TABLE t0 IN {} MODE", MODES[random.below(4)]);
         steps.push(match random.below(4) {
-            // All of its transaction, and at work; one that has to wait would sleep when it continues.
+            // One active statement that is the whole transaction; if it had to wait, it would sleep when it
+            // continues.
             0 if number == 0 => {
                 Step::asks(false, &[], format!("DO $$ BEGIN {lock}; PERFORM pg_sleep(600); END $$"))
             }
@@ -231,7 +232,8 @@ fn advisory(random: &mut Random) -> Vec<Step> {
     steps
 }
 
-/// One that holds the table already asks for more of it; no two do, which would be a deadlock.
+/// A session that already holds a lock on the table requests a stronger one. Only one session does: two would
+/// be a deadlock.
 fn upgrades(random: &mut Random) -> Vec<Step> {
     let mut steps = Vec::new();
     for _ in 0..random.range(1, 3) {
@@ -265,7 +267,8 @@ fn prepared(random: &mut Random) -> Vec<Step> {
         let gid = Some(format!("gid {number}"));
         steps.push(Step { gid, ..Step::idle(&["BEGIN", &statement]) });
     }
-    // One that gets the lock of a table may need a row next, which no view shows before it waits for it.
+    // A session that gets the lock on a table may need a row next, which no view shows before it waits for
+    // it.
     let is_table = random.one_in(2);
     for _ in 0..random.range(2, 5) {
         let row = random.range(1, 2);
@@ -332,7 +335,7 @@ fn safe_snapshot(random: &mut Random) -> Vec<Step> {
             _ => format!("INSERT INTO t1 VALUES ({}, 0)", 10 + row),
         };
         let mut step = Step::idle(&[serializable, &statement]);
-        // Of one that is prepared the server says only that it is one.
+        // The server does not show whether a prepared transaction is serializable.
         step.gid = (row == 1 && random.one_in(4)).then(|| "serializable".to_owned());
         steps.push(step);
     }
@@ -359,12 +362,12 @@ fn safe_snapshot(random: &mut Random) -> Vec<Step> {
     steps
 }
 
-/// Tables, rows and keys, which all ask for in the same order, so that there is no deadlock.
+/// Tables, rows and keys, which all sessions request in the same order, so that there is no deadlock.
 fn mixed(random: &mut Random) -> Vec<Step> {
     let mut steps = Vec::new();
     for _ in 0..random.range(4, 8) {
         let first = random.below(4);
-        let statement = |random: &mut Random, what: usize| match what {
+        let statement = |random: &mut Random, kind: usize| match kind {
             0 => format!("SELECT pg_advisory_xact_lock({})", 1 + random.below(2)),
             1 => format!("UPDATE t0 SET v = v + 1 WHERE id = {}", 1 + random.below(2)),
             2 => format!("UPDATE t1 SET v = v + 1 WHERE id = {}", 1 + random.below(2)),

@@ -1,6 +1,8 @@
-//! Who continues now, in turn, and not: random states of every kind of wait, each of which is ended and compared with what was promised.
+//! The sessions that continue now, in turn, or not: random states of every kind of wait. In each state a
+//! session is ended, and the others are compared with the prediction.
 //!
-//! `LOCKTOP_TEST_SEED` repeats a state, which is printed where one fails; `LOCKTOP_LONG` has 200 states of a kind on every version.
+//! `LOCKTOP_TEST_SEED` repeats a state; a failure prints the seed. `LOCKTOP_LONG` has 200 states of a kind on
+//! every version.
 
 mod kinds;
 mod play;
@@ -13,14 +15,14 @@ use self::kinds::{Kind, Random};
 use self::play::Stage;
 use crate::support::is_long;
 
-/// States of a kind.
+/// Number of states of a kind.
 const SHORT: u64 = 10;
 const LONG: u64 = 200;
 
-/// Of how many states the numbers are exact, in percent: the others say `may stay blocked`.
+/// Required share of states with exact numbers, in percent: in the others some sessions `may stay blocked`.
 const EXACT: usize = 90;
 
-/// How exact the numbers of a kind were.
+/// The number of exact states of a kind.
 #[derive(Debug, Default, Clone, Copy)]
 struct Score {
     states: usize,
@@ -58,7 +60,7 @@ async fn every_promise_is_kept() {
     }
 }
 
-/// A server with all that the kinds need, whose deadlock check never runs.
+/// A server with the settings that the kinds need, whose deadlock check never runs.
 async fn server(version: Option<u32>) -> EmbeddedServer {
     let options = Options { version, ..Options::default() }
         .with("max_connections", 100)
@@ -68,7 +70,7 @@ async fn server(version: Option<u32>) -> EmbeddedServer {
     EmbeddedServer::start(options).await.unwrap()
 }
 
-/// Builds a state, ends one session of it, and the others in their turn.
+/// Builds a state, ends one session, and then the others in their turn.
 async fn state(server: &EmbeddedServer, kind: Kind, seed: u64, score: &mut Score) {
     let mut random = Random::of(kind, seed);
     let mut stage =
@@ -81,8 +83,8 @@ async fn state(server: &EmbeddedServer, kind: Kind, seed: u64, score: &mut Score
         stage.lose_the_standby(&mut random).await;
     }
     let view = stage.view().await;
-    let look = view.with_snapshot().unwrap();
-    // The server of this test breaks no deadlock.
+    let current = view.with_snapshot().unwrap();
+    // This server never breaks a deadlock.
     let roots: Vec<Party> = view.graph.roots.iter().map(|root| root.party).collect();
     if roots.is_empty() || !view.graph.cycles.is_empty() {
         return stage.clear().await;
@@ -100,11 +102,11 @@ async fn state(server: &EmbeddedServer, kind: Kind, seed: u64, score: &mut Score
         waiters if !waiters.is_empty() && random.one_in(3) => *random.pick(&waiters),
         _ => *random.pick(&roots),
     };
-    let can_cancel = look.backend(party.pid()).is_some_and(|row| {
+    let can_cancel = current.backend(party.pid()).is_some_and(|row| {
         locktop::model::consequence::has_query(row).is_ok() && row.wait_event.as_deref() != Some("SyncRep")
     });
     let verb = if can_cancel && random.one_in(2) { Verb::Cancel } else { Verb::Terminate };
-    let release = look.release(verb, &[party]);
+    let release = current.release(verb, &[party]);
     let counted = view.graph.blocked_by(party).len();
     let lists = [&release.now, &release.in_turn, &release.still, &release.unsure];
     assert_eq!(lists.iter().map(|list| list.len()).sum::<usize>(), counted, "{}: each once", stage.name);
@@ -113,7 +115,12 @@ async fn state(server: &EmbeddedServer, kind: Kind, seed: u64, score: &mut Score
     {
         let numbers = (root.frees, root.in_turn, root.still_blocked, root.may_stay_blocked);
         let lens = lists.map(|list| u32::try_from(list.len()).unwrap());
-        assert_eq!(numbers, (lens[0], lens[1], lens[2], lens[3]), "{}: the root says the same", stage.name);
+        assert_eq!(
+            numbers,
+            (lens[0], lens[1], lens[2], lens[3]),
+            "{}: the root has the same numbers",
+            stage.name
+        );
     }
     stage.name = format!("{}: {verb:?} of {party:?} ({release:?})", stage.name);
     score.states += 1;
@@ -128,7 +135,7 @@ async fn state(server: &EmbeddedServer, kind: Kind, seed: u64, score: &mut Score
     stage.clear().await;
 }
 
-/// What was promised comes to pass.
+/// Checks that the prediction comes true.
 async fn prove(stage: &mut Stage, release: &Release, waiting: &[Party], random: &mut Random) {
     stage.all_continue(&release.now, "now").await;
     let released: Vec<Party> = release.now.iter().chain(&release.in_turn).copied().collect();
@@ -140,6 +147,6 @@ async fn prove(stage: &mut Stage, release: &Release, waiting: &[Party], random: 
     for other in &release.others {
         stage.end(*other, Verb::Terminate).await;
     }
-    // Those between them finish in their turn, too.
+    // The sessions between them finish in their turn, too.
     stage.all_follow(waiting, &release.still, random).await;
 }

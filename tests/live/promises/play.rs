@@ -1,4 +1,4 @@
-//! Sessions that wait for one another, and what becomes of them.
+//! Sessions that wait for each other, and their progress.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use tokio_postgres::Client;
 use super::kinds::{Random, Step};
 use crate::support::{database, open, pid, wait_until};
 
-/// How soon a promise of now is kept.
+/// Longest time until a session continues that was predicted to continue now.
 const NOW: Duration = Duration::from_secs(5);
 
 /// One session.
@@ -28,13 +28,13 @@ struct Actor {
     pid: i32,
     connection: Arc<Connection>,
     task: Option<JoinHandle<Result<(), tokio_postgres::Error>>>,
-    /// It was ended, or has finished.
+    /// The session was ended, or has finished.
     is_over: bool,
-    said: String,
+    statements: String,
 }
 
 impl Actor {
-    /// Whether it has nothing under way.
+    /// Whether no statement is running.
     fn is_free(&self) -> bool {
         self.task.as_ref().is_none_or(JoinHandle::is_finished)
     }
@@ -50,7 +50,7 @@ pub(super) struct Stage {
     has_standby: bool,
 }
 
-/// A server without its standby answers no commit that waits for it.
+/// A server without its standby completes no commit that waits for it.
 const LOCAL: &str = "SET synchronous_commit = local";
 
 impl Stage {
@@ -65,15 +65,15 @@ impl Stage {
         self.watcher.batch_execute(sql).await.unwrap();
     }
 
-    /// A session does what a step says, and has then finished or waits.
+    /// Runs the statements of a step on a new session, until they have completed or one waits.
     pub(super) async fn step(&mut self, step: Step) {
         let Step { before, mut then, gid } = step;
         let connection = Arc::new(open(&self.info).await);
         let pid = pid(&connection.client).await;
         let mut actor =
-            Actor { pid, connection, task: None, is_over: false, said: format!("{before:?} {then:?}") };
+            Actor { pid, connection, task: None, is_over: false, statements: format!("{before:?} {then:?}") };
         let mut statements = before.into_iter();
-        // A statement that comes before the last may have to wait as well; then it is the last.
+        // A statement before the last one may have to wait as well; then it is the last.
         for statement in statements.by_ref() {
             self.ask(&mut actor, statement).await;
             if !actor.is_free() {
@@ -92,7 +92,7 @@ impl Stage {
         self.actors.push(actor);
     }
 
-    /// Sends a statement, and waits until it is answered, or waits for something, or sleeps.
+    /// Sends a statement, and waits until it has completed, waits or sleeps.
     async fn ask(&self, actor: &mut Actor, statement: String) {
         let connection = Arc::clone(&actor.connection);
         actor.task = Some(tokio::spawn(async move { connection.client.batch_execute(&statement).await }));
@@ -105,7 +105,7 @@ impl Stage {
         self.watcher.query_one(sql, &[&pid]).await.unwrap().get(0)
     }
 
-    /// Several commit with NOTIFY while the standby that has to confirm is away; they are of one role.
+    /// Several sessions of one role commit with NOTIFY while the standby that must confirm is down.
     pub(super) async fn lose_the_standby(&mut self, random: &mut Random) {
         self.has_standby = true;
         self.standby("'lost'").await;
@@ -133,11 +133,12 @@ impl Stage {
         once(&self.info, limits, Thresholds::default(), LockNames::default()).await.unwrap()
     }
 
-    /// Ends a session, its query, or a prepared transaction.
+    /// Terminates a session, cancels its query, or rolls back a prepared transaction.
     pub(super) async fn end(&mut self, party: Party, verb: Verb) {
         let Party::Backend(pid) = party else {
             let Party::Prepared(xact) = party else { unreachable!() };
-            // It keeps the virtual transaction of the session that prepared it (`MarkAsPreparingGuts` in twophase.c).
+            // A prepared transaction keeps the virtual transaction of its session (`MarkAsPreparingGuts` in
+            // twophase.c).
             let gid =
                 "SELECT DISTINCT gid FROM pg_prepared_xacts JOIN pg_locks ON transactionid = transaction
                         WHERE pid IS NULL AND virtualtransaction = $1";
@@ -149,7 +150,7 @@ impl Stage {
         let function = if is_cancel { "pg_cancel_backend" } else { "pg_terminate_backend" };
         let sent: bool =
             self.watcher.query_one(&format!("SELECT {function}($1)"), &[&pid]).await.unwrap().get(0);
-        assert!(sent, "{}: {pid} is there", self.name);
+        assert!(sent, "{}: {pid} exists", self.name);
         let name = self.name.clone();
         let at = self.actors.iter().position(|actor| actor.pid == pid).unwrap();
         if is_cancel {
@@ -172,17 +173,18 @@ impl Stage {
         self.actor(party).is_free()
     }
 
-    /// All of these have their answer soon.
+    /// Checks that the statements of all these sessions complete soon.
     pub(super) async fn all_continue(&self, parties: &[Party], when: &str) {
         let start = clock::monotonic();
         while let Some(late) = parties.iter().find(|party| !self.is_free(**party)) {
-            let said = &self.actor(*late).said;
-            assert!(start.elapsed() < NOW, "{}: {late:?} does not continue {when}: {said}", self.name);
+            let statements = &self.actor(*late).statements;
+            assert!(start.elapsed() < NOW, "{}: {late:?} does not continue {when}: {statements}", self.name);
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
 
-    /// Those that are released finish, each when it has its answer, until all of the others have theirs.
+    /// The released sessions end their transactions as soon as their statements have completed, until the
+    /// statements of all others have completed, too.
     pub(super) async fn all_follow(&mut self, released: &[Party], others: &[Party], random: &mut Random) {
         let start = clock::monotonic();
         loop {
@@ -199,22 +201,22 @@ impl Stage {
                 let _ = actor.connection.client.batch_execute("SELECT pg_advisory_unlock_all()").await;
             }
             let Some(late) = others.iter().find(|party| !self.is_free(**party)) else { return };
-            let said = &self.actor(*late).said;
-            assert!(start.elapsed() < NOW * 2, "{}: {late:?} does not follow: {said}", self.name);
+            let statements = &self.actor(*late).statements;
+            assert!(start.elapsed() < NOW * 2, "{}: {late:?} does not follow: {statements}", self.name);
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
 
-    /// None of these has its answer: each waits, whatever of the others has been done by now.
+    /// Checks that none of these statements completes: each waits, whatever the others have done so far.
     pub(super) async fn none_continue(&self, parties: &[Party]) {
         for party in parties {
             wait_until(&self.name, async || self.is_free(*party) || self.waits(party.pid()).await).await;
-            let said = &self.actor(*party).said;
-            assert!(!self.is_free(*party), "{}: {party:?} continues all the same: {said}", self.name);
+            let statements = &self.actor(*party).statements;
+            assert!(!self.is_free(*party), "{}: {party:?} continues: {statements}", self.name);
         }
     }
 
-    /// Ends whatever is left.
+    /// Ends all remaining sessions and transactions.
     pub(super) async fn clear(self) {
         if self.has_standby {
             self.standby("''").await;
@@ -230,7 +232,7 @@ impl Stage {
             self.watcher.query_one(left, &[]).await.unwrap().get::<_, i64>(0) == 0
         })
         .await;
-        // Thousands of states on one server would fill the memory that its files are in.
+        // Thousands of databases on one server would fill the memory that holds its files.
         let drop = format!("DROP DATABASE {} WITH (FORCE)", self.info.dbname());
         open(&self.info.clone().with_dbname("postgres")).await.client.batch_execute(&drop).await.unwrap();
     }

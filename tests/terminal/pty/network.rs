@@ -46,7 +46,7 @@ async fn silence_during_a_poll_is_shown_until_the_network_recovers() {
         text.contains("NO ANSWER, data ") && text.contains("s old") && text.contains(&root)
     });
     is_down(&mut screen, &root);
-    network.go_on();
+    network.resume();
     is_live(&screen, &root);
     quit(screen);
 }
@@ -60,7 +60,7 @@ async fn silence_between_two_polls_is_noticed_before_the_next() {
     let mut screen = screen_behind(&incident, &network, "60s");
     network.fall_silent();
     is_down(&mut screen, &root);
-    network.go_on();
+    network.resume();
     is_live(&screen, &root);
     quit(screen);
 }
@@ -165,7 +165,7 @@ async fn nothing_is_sent_into_silence() {
     network.fall_silent();
     dashboard.screen.keys("y");
     dashboard.screen.shows("not tried: no connection");
-    network.go_on();
+    network.resume();
     // All that was held up has arrived by then.
     is_live(&dashboard.screen, &root.to_string());
     assert!(is_there(&observer, root).await);
