@@ -111,7 +111,7 @@ async fn names_are_read_by_the_encoding_of_their_database() {
                 crate::frozen::waiting(&admin).await.len() == 1
             })
             .await;
-            for (from, is_there) in [(&there, true), (&info, false)] {
+            for (from, is_same_database) in [(&there, true), (&info, false)] {
                 let document = snapshot(&server, from).await;
                 assert!(
                     document.prepared.iter().any(|row| row.gid == word),
@@ -120,7 +120,7 @@ async fn names_are_read_by_the_encoding_of_their_database() {
                 );
                 let expected = format!("SELECT FROM \"{word}\"");
                 assert_eq!(query_waiting(&document), Some(expected.as_str()), "{name}");
-                if is_there {
+                if is_same_database {
                     let named = |lock: &crate::document::Lock| lock.relation_name.as_deref() == Some(word);
                     assert!(document.locks.iter().any(named), "{name}: {:?}", document.locks);
                     let text = printed(&server, from, "json").await;

@@ -1,12 +1,13 @@
-//! The floors of the library: a file imports only from floors above its own, and some crates belong to some
-//! floors only. The sources are read as text; comments and strings do not count.
+//! The floors of the library: a file imports only from floors above its own, and some crates belong to
+//! certain floors only. The sources are read as text; comments and strings are ignored.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::source::{Token, tokens};
 
-/// Top first. A floor knows those above it and none below. `demo` is a name for the crate `locktop_lab`.
+/// From the top. A floor can import from those above it, and from none below. `demo` is the name for the
+/// crate `locktop_lab`.
 const FLOORS: [&str; 15] = [
     "keys",
     "model",
@@ -25,7 +26,7 @@ const FLOORS: [&str; 15] = [
     "main",
 ];
 
-/// Crates that not every floor may name, and those that may.
+/// Crates that are restricted to some floors.
 const CRATES: [(&str, Allowed); 13] = [
     ("ratatui", Allowed::Only(&["ui", "runtime"])),
     ("ratatui_core", Allowed::Only(&["ui", "runtime"])),
@@ -48,7 +49,7 @@ const CRATES: [(&str, Allowed); 13] = [
     ("color_eyre", Allowed::Only(&["main"])),
 ];
 
-/// Which floors may name a crate.
+/// The floors that may name a crate.
 enum Allowed {
     Only(&'static [&'static str]),
     NotIn(&'static [&'static str]),
@@ -77,8 +78,8 @@ fn every_file_imports_from_above_only() {
     assert!(violations.is_empty(), "\n{}\n", violations.join("\n"));
 }
 
-/// The files with code for one operating system. Each has another way, or does without, on other systems; `packaging/checks.sh darwin`
-/// compiles them for macOS.
+/// The files with code for one operating system. Other systems have another implementation, or do without.
+/// `packaging/checks.sh darwin` compiles them for macOS.
 const KNOW_THE_SYSTEM: [&str; 9] = [
     "crates/glibc-malloc/src/lib.rs",
     "crates/locktop-base/src/clock.rs",
@@ -121,13 +122,13 @@ pub(super) fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// The mistakes in one file; `path` is relative to `src`.
+/// The violations in one file; `path` is relative to `src`.
 fn check(path: &str, source: &str) -> Vec<String> {
     let module = module_of(path);
     let Some(floor) = module.first().cloned() else { return Vec::new() };
     let Some(level) = FLOORS.iter().position(|name| *name == floor) else {
         return vec![format!(
-            "src/{path}:1: `{floor}` is no floor; give it a place in FLOORS of tests/offline/architecture.rs"
+            "src/{path}:1: `{floor}` is not a floor; add it to FLOORS of tests/offline/architecture.rs"
         )];
     };
     let mut violations = Vec::new();
@@ -138,7 +139,7 @@ fn check(path: &str, source: &str) -> Vec<String> {
                 && !allowed.permits(&floor)
             {
                 violations
-                    .push(format!("src/{path}:{line}: the crate `{target}` may not be named in `{floor}`"));
+                    .push(format!("src/{path}:{line}: the crate `{target}` is not permitted in `{floor}`"));
             }
         } else if let Some(other) = FLOORS.iter().position(|name| name == target)
             && other > level
@@ -152,7 +153,7 @@ fn check(path: &str, source: &str) -> Vec<String> {
     violations
 }
 
-/// The module a file is: none for the root of the library.
+/// The module of a file: empty for the root of the library.
 pub(super) fn module_of(path: &str) -> Vec<String> {
     let mut module: Vec<String> = path.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
     if module.last().is_some_and(|name| name == "mod" || name == "lib") {
@@ -174,7 +175,7 @@ fn imports(module: &[String], source: &str) -> Vec<Import> {
     let tokens = tokens(source);
     let text = |index: usize| tokens.get(index).map_or("", |token| token.text.as_str());
     let mut found = Vec::new();
-    // Modules within the file, and the depth of braces at which each began.
+    // Modules within the file, each with the depth of braces at which it began.
     let mut inner: Vec<(String, usize)> = Vec::new();
     let mut depth = 0_usize;
     for index in 0..tokens.len() {
@@ -234,7 +235,7 @@ fn walk(tokens: &[Token], index: usize, at: Vec<String>, found: &mut Vec<Import>
     if is_word(text(next)) { step(tokens, next, at, found) } else { next }
 }
 
-/// Continues with the word at `index`; from the root it leads to a floor.
+/// Continues with the word at `index`; from the root it names a floor.
 fn step(tokens: &[Token], index: usize, mut at: Vec<String>, found: &mut Vec<Import>) -> usize {
     match tokens[index].text.as_str() {
         "super" => at = parent(at),
@@ -325,7 +326,7 @@ fn a_violation_names_its_file_and_line() {
     let violations = check("model/lock.rs", source);
     assert!(violations[0].starts_with("src/model/lock.rs:5: `model` imports `ui`, "), "{violations:?}");
     let violations = check("app/mod.rs", "\nuse ratatui::Frame;");
-    assert_eq!(violations, ["src/app/mod.rs:2: the crate `ratatui` may not be named in `app`"]);
+    assert_eq!(violations, ["src/app/mod.rs:2: the crate `ratatui` is not permitted in `app`"]);
     let violations = check("odds/mod.rs", "");
-    assert!(violations[0].starts_with("src/odds/mod.rs:1: `odds` is no floor"), "{violations:?}");
+    assert!(violations[0].starts_with("src/odds/mod.rs:1: `odds` is not a floor"), "{violations:?}");
 }

@@ -1,4 +1,4 @@
-//! The config file: what is accepted, and how each mistake is reported.
+//! The config file: valid files, and the report for each error.
 
 use std::path::Path;
 use std::time::Duration;
@@ -116,7 +116,7 @@ fn the_printed_default_is_the_default() {
 #[cfg(feature = "redis")]
 #[test]
 fn the_examples_in_the_printed_default_are_valid() {
-    // Every commented line that looks like TOML, with the comment taken off.
+    // Every commented line that looks like TOML, without its comment character.
     let is_example = |line: &str| {
         let line = line.trim_start_matches("# ");
         line.starts_with('[') || line.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '))

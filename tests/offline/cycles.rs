@@ -1,4 +1,5 @@
-//! No file imports, over others, itself: what two share stands in a third. A module and what is in it are left aside, and so are tests.
+//! No file imports itself, directly or through others: code that two files share is in a third. Imports
+//! between a module and its parts are ignored, and so are tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,7 +8,7 @@ use std::path::Path;
 use super::architecture::{module_of, rust_files};
 use super::source::{Token, tokens};
 
-/// The crates, and where their sources are.
+/// The crates, and the directories of their sources.
 const CRATES: [(&str, &str); 7] = [
     ("locktop", "src"),
     ("locktop_base", "crates/locktop-base/src"),
@@ -21,7 +22,7 @@ const CRATES: [(&str, &str); 7] = [
 /// A crate and the modules down to a file.
 type Module = Vec<String>;
 
-/// Which files each file imports from.
+/// The files that each file imports from.
 type Imports = BTreeMap<Module, BTreeSet<Module>>;
 
 #[test]
@@ -53,7 +54,7 @@ fn imports(sources: &BTreeMap<Module, String>) -> Imports {
     sources.iter().map(|(module, source)| (module.clone(), of(module, source))).collect()
 }
 
-/// As far as its tests, where they are in the file.
+/// The source up to its tests, if they are in the file.
 pub(super) fn without_tests(mut tokens: Vec<Token>) -> Vec<Token> {
     const BEGIN: [&str; 8] = ["#", "[", "cfg", "(", "test", ")", "]", "mod"];
     let begins = |part: &[Token]| {
@@ -65,12 +66,12 @@ pub(super) fn without_tests(mut tokens: Vec<Token>) -> Vec<Token> {
     tokens
 }
 
-/// Whether one is the other, or in it.
+/// Whether one module is the other, or is within it.
 fn is_near(one: &Module, other: &Module) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }
 
-/// All paths of a source that may lead to another file.
+/// All paths of a source that can lead to another file.
 fn paths(tokens: &[Token]) -> Vec<Vec<String>> {
     let text = |index: usize| tokens.get(index).map_or("", |token| token.text.as_str());
     let mut found = Vec::new();
@@ -105,7 +106,7 @@ fn tree(tokens: &[Token], mut index: usize, mut path: Vec<String>, found: &mut V
     }
 }
 
-/// The file that a path leads to, where it is one of ours.
+/// The file that a path leads to, if it is one of the project.
 fn file_of(module: &Module, path: &[String], sources: &BTreeMap<Module, String>) -> Option<Module> {
     let mut at = module.clone();
     for (place, word) in path.iter().enumerate() {
@@ -117,7 +118,7 @@ fn file_of(module: &Module, path: &[String], sources: &BTreeMap<Module, String>)
             word => {
                 let below = [at.clone(), vec![word.to_owned()]].concat();
                 if !sources.contains_key(&below) {
-                    // Without a word before it the name is another crate's, or of this file.
+                    // A path of one word names another crate, or an item of this file.
                     return (place > 0).then_some(at);
                 }
                 at = below;
@@ -127,7 +128,7 @@ fn file_of(module: &Module, path: &[String], sources: &BTreeMap<Module, String>)
     Some(at)
 }
 
-/// Files that import each other in a circle, the first again at the end; none where there are none.
+/// A cycle of files that import each other, the first again at the end; `None` if there is none.
 fn cycle(imports: &Imports) -> Option<String> {
     let mut done = BTreeSet::new();
     imports.keys().find_map(|from| follow(imports, from, &mut Vec::new(), &mut done))
@@ -140,8 +141,8 @@ fn follow(
     done: &mut BTreeSet<Module>,
 ) -> Option<String> {
     if let Some(begin) = way.iter().position(|module| module == at) {
-        let circle: Vec<_> = way[begin..].iter().chain([at]).map(|module| module.join("::")).collect();
-        return Some(circle.join(" -> "));
+        let cycle: Vec<_> = way[begin..].iter().chain([at]).map(|module| module.join("::")).collect();
+        return Some(cycle.join(" -> "));
     }
     if done.contains(at) {
         return None;
@@ -162,7 +163,7 @@ fn a_circle_is_found_however_it_is_written() {
         });
         cycle(&imports(&BTreeMap::from(sources)))
     };
-    let circle = Some("locktop::a::b -> locktop::c -> locktop::a::b".to_owned());
+    let cycle = Some("locktop::a::b -> locktop::c -> locktop::a::b".to_owned());
     for (one, other) in [
         ("use crate::c;", "use super::a::b::X;"),
         ("#[cfg(test)]\nmod tests;\nuse crate::c;", "use crate::a::b;"),
@@ -170,7 +171,7 @@ fn a_circle_is_found_however_it_is_written() {
         ("use super::super::c::*;", "use locktop::a::{b};"),
         ("fn f() -> Vec<crate::c::T> {}", "impl super::a::b::T for () {}"),
     ] {
-        assert_eq!(with(one, other), circle, "{one} {other}");
+        assert_eq!(with(one, other), cycle, "{one} {other}");
     }
     for (one, other) in [
         ("use crate::c;", ""),

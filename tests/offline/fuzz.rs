@@ -1,8 +1,9 @@
-//! What people type and servers send, damaged at random: whatever comes of it, nothing panics and nothing hangs.
+//! User input and server responses, damaged at random: nothing panics and nothing hangs.
 //!
-//! Each target gets valid inputs that were changed in a few places: bytes flipped, left out, doubled, moved from one to another, or
-//! replaced by what parsers stumble over. The numbers follow from a seed that is printed where a target fails: `LOCKTOP_FUZZ_SEED`
-//! plays it again. Five seconds for each target, 30 with `LOCKTOP_LONG`; or so many as `LOCKTOP_FUZZ_SECONDS` says.
+//! Each target gets valid inputs that were changed in a few places: bytes flipped, omitted, repeated, moved
+//! from another input, or replaced by bytes that parsers often handle wrongly. The numbers depend on a seed,
+//! which is printed if a target fails: `LOCKTOP_FUZZ_SEED` repeats the run. Five seconds for each target, 30
+//! with `LOCKTOP_LONG`; `LOCKTOP_FUZZ_SECONDS` sets another time.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -23,10 +24,10 @@ use locktop::pg::decode::{Encodings, Texts};
 use locktop::pg::server_log;
 use locktop::redis::parse_list;
 
-/// Longer ones than this are cut: what grows faster than its input would take the time of all others.
+/// Longer inputs are cut: an input that grows without limit would use up the time.
 const LONGEST: usize = 64 * 1024;
 
-/// What parsers stumble over.
+/// Bytes that parsers often handle wrongly.
 const AWKWARD: &[&[u8]] = &[
     b"",
     b"\0",
@@ -76,7 +77,7 @@ const AWKWARD: &[&[u8]] = &[
     b"'''",
 ];
 
-/// A number below a limit; 0 where there is none.
+/// A number below a limit; 0 if the limit is 0.
 fn below(random: &mut Rng, limit: usize) -> usize {
     random.usize(..limit.max(1))
 }
@@ -85,7 +86,7 @@ fn one<'a, T>(random: &mut Rng, all: &'a [T]) -> &'a T {
     &all[below(random, all.len())]
 }
 
-/// Where a part of the input begins and ends; short ones more often than long ones.
+/// A range of the input; short ranges are more frequent than long ones.
 fn part(random: &mut Rng, length: usize) -> std::ops::Range<usize> {
     let begin = below(random, length + 1);
     let most = (length - begin).min(1 << below(random, 8));
@@ -127,22 +128,22 @@ fn damaged(random: &mut Rng, corpus: &[Vec<u8>]) -> Vec<u8> {
 }
 
 fn seconds() -> Duration {
-    let said = std::env::var("LOCKTOP_FUZZ_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
+    let given = std::env::var("LOCKTOP_FUZZ_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
     let is_long = std::env::var_os("LOCKTOP_LONG").is_some_and(|value| !value.is_empty() && value != "0");
-    Duration::from_secs(said.unwrap_or(if is_long { 30 } else { 5 }))
+    Duration::from_secs(given.unwrap_or(if is_long { 30 } else { 5 }))
 }
 
 fn seed() -> u64 {
-    let said = std::env::var("LOCKTOP_FUZZ_SEED").ok().and_then(|seed| seed.parse().ok());
-    said.unwrap_or_else(|| {
+    let given = std::env::var("LOCKTOP_FUZZ_SEED").ok().and_then(|seed| seed.parse().ok());
+    given.unwrap_or_else(|| {
         let now = clock::wall().timestamp_nanos_opt().unwrap();
         now.cast_unsigned()
     })
 }
 
-/// Feeds a target with damaged inputs. At least one of the undamaged ones has to be understood, or nothing would be tested.
+/// Runs a target on damaged inputs. At least one undamaged input must be valid, or nothing would be tested.
 fn feed<T>(corpus: &[Vec<u8>], target: impl Fn(&[u8]) -> Option<T>) {
-    assert!(corpus.iter().any(|input| target(input).is_some()), "none of the inputs is understood");
+    assert!(corpus.iter().any(|input| target(input).is_some()), "no undamaged input is valid");
     let (begun, seed) = (clock::monotonic(), seed());
     let mut random = Rng::with_seed(seed);
     let (mut inputs, mut slowest) = (0_u64, (Duration::ZERO, 0));
@@ -158,13 +159,13 @@ fn feed<T>(corpus: &[Vec<u8>], target: impl Fn(&[u8]) -> Option<T>) {
     eprintln!("{inputs} inputs from seed {seed}; the slowest took {} ms, {length} bytes", time.as_millis());
 }
 
-/// Text as it would be read from a file, a key or a server: what is no UTF-8 is replaced.
+/// Text as it is read from a file, a key or a server: invalid UTF-8 is replaced.
 fn feed_text<T>(corpus: &[&str], target: impl Fn(&str) -> Option<T>) {
     let corpus: Vec<Vec<u8>> = corpus.iter().map(|text| text.as_bytes().to_vec()).collect();
     feed(&corpus, |input| target(&String::from_utf8_lossy(input)));
 }
 
-/// The file of each of a folder's entries with that ending.
+/// The contents of the files of a folder that have this extension.
 fn files(folder: &str, ending: &str) -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let mut paths: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -258,7 +259,7 @@ fn keys_and_addresses() {
     );
 }
 
-/// A COPY with these rows.
+/// A COPY of these rows.
 fn copy(rows: &[Vec<Option<&[u8]>>]) -> Vec<u8> {
     let mut bytes = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0".to_vec();
     for row in rows {
@@ -337,7 +338,7 @@ fn rows_of_pg_locks() {
     let before = KnownLocks::default();
     feed(&corpus, |input| {
         let mut locks = LocksDecoder::new(ReadingSession { datid: 5, pid: 1 }, &before, "7");
-        // In two messages as well, as a server may have it that is none.
+        // Also split into two messages, as an incorrect server may send it.
         let (first, second) = input.split_at(input.len() / 2);
         let mut halves = LocksDecoder::new(ReadingSession { datid: 5, pid: 1 }, &before, "7");
         if halves.read(first).and_then(|()| halves.read(second)).is_ok() {
@@ -397,7 +398,7 @@ fn server_logs() {
             "session_start": "2025-11-23 13:30:24 CET", "error_severity": "LOG", "state_code": code, "message": message,
             "detail": detail, "statement": "SELECT 'a\nb'", "application_name": "web"
         });
-        // The time comes first, as the server has it.
+        // The time is first, as in the server's log.
         format!("{line}\n")
     };
     let all = |one: &dyn Fn(&str, &str, &str) -> String| {
@@ -408,12 +409,12 @@ fn server_logs() {
     let corpus =
         [all(&csv), all(&json), csv("00000", still, held).into_bytes(), json("55P03", "x", "").into_bytes()];
     feed(&corpus, |input| {
-        let mut said = 0;
+        let mut understood = 0;
         let read = server_log::read(input, &mut |entry| {
             if let Some(server_log::LogMessage::Wait(wait)) = server_log::parse(entry) {
-                said += 1 + usize::from(server_log::lock_tag(wait.on).is_some());
+                understood += 1 + usize::from(server_log::lock_tag(wait.on).is_some());
             }
         });
-        read.ok().map(|_| said)
+        read.ok().map(|_| understood)
     });
 }

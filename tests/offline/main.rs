@@ -1,4 +1,4 @@
-//! What needs no server.
+//! Tests that need no server.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

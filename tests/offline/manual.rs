@@ -1,4 +1,4 @@
-//! What the manual names exists: links and anchors, files of the source, options, statements, checks.
+//! All names in the manual exist: links and anchors, source files, options, statements, checks.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +10,7 @@ use locktop::output::check::names;
 use super::architecture::rust_files;
 use super::manual_pages::{Page, blocks, code, pages, prose, root};
 
-/// Options in the manual that are those of other programs.
+/// Options of other programs in the manual.
 const OPTIONS_OF_OTHERS: &[&str] = &[
     "--allow-untrusted",
     "--network",
@@ -35,7 +35,7 @@ fn page<'a>(pages: &'a [Page], path: &str) -> &'a Page {
     pages.iter().find(|page| page.path == path).unwrap_or_else(|| panic!("there is no {path}"))
 }
 
-/// The anchors of a page, as a forge makes them of its headings.
+/// The anchors of a page, as GitHub derives them from its headings.
 fn anchors(text: &str) -> BTreeSet<String> {
     let headings = prose(text).into_iter().filter(|(_, line)| line.starts_with('#'));
     headings.map(|(_, line)| anchor(line.trim_start_matches('#').trim())).collect()
@@ -56,7 +56,7 @@ fn links(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// From a clone two commands are enough: one for the demo, one for the tests.
+/// In a clone, one command starts the demo, and one runs the tests.
 #[test]
 fn the_readme_has_the_commands_for_the_demo_and_the_tests() {
     let pages = pages();
@@ -135,7 +135,7 @@ fn every_path_exists() {
             }
         }
     };
-    // The changelog is about the time of its releases.
+    // The changelog names files as they were at the time of the releases.
     for page in pages().iter().filter(|page| page.path != "CHANGELOG.md") {
         for (line, text) in prose(&page.text) {
             check(format!("{}:{line}", page.path), text, &FOLDERS);
@@ -188,7 +188,8 @@ fn every_option_is_one_of_a_command() {
     assert!(seen > 50 && unknown.is_empty(), "{seen} options; unknown: {unknown:#?}");
 }
 
-/// Every file with a statement stands on the page about security, by its name or by a pattern such as `tasks*.sql`.
+/// Every file with a statement is on the page about security, by its name or by a pattern such as
+/// `tasks*.sql`.
 #[test]
 fn every_statement_is_on_the_page_about_security() {
     let pages = pages();
@@ -205,7 +206,7 @@ fn every_statement_is_on_the_page_about_security() {
         statements(&root().join(folder), "", &mut files);
     }
     assert!(files.len() > 40, "{files:?}");
-    // What is installed is no statement that is sent by itself.
+    // Installed scripts are not statements that locktop sends on its own.
     let missing: Vec<_> = files
         .iter()
         .filter(|file| !file.starts_with("schema/"))
@@ -240,7 +241,8 @@ fn covers(patterns: &[String], file: &str) -> bool {
     })
 }
 
-/// The rows of the table of checks are the checks there are, and the finding names those of the program.
+/// The rows of the table of checks are the existing checks, and the names of findings are those of the
+/// program.
 #[test]
 fn every_check_is_on_its_page() {
     let pages = pages();
@@ -251,7 +253,7 @@ fn every_check_is_on_its_page() {
     assert!(missing.is_empty(), "not on docs/check.md: {missing:?}");
 }
 
-/// A block of every language is one that the tests of the manual know.
+/// The tests of the manual know the language of every block.
 #[test]
 fn every_block_has_a_language() {
     const KNOWN: [&str; 5] = ["sh", "sql", "toml", "text", "rust"];
@@ -268,7 +270,7 @@ fn every_block_has_a_language() {
     }
 }
 
-/// A header with other cells than the line below it makes no table.
+/// A header and a line below it with different numbers of cells are not a table.
 #[test]
 fn every_table_has_a_header() {
     let mut seen = 0;
@@ -286,7 +288,7 @@ fn every_table_has_a_header() {
     assert!(seen > 40, "{seen} tables");
 }
 
-/// How many cells a row has; a bar in code is none between cells.
+/// Number of cells of a row; a bar within code does not separate cells.
 fn cells(row: &str) -> usize {
     let parts = row.split('`').enumerate();
     let outside: String = parts.map(|(index, part)| if index % 2 == 1 { "_" } else { part }).collect();

@@ -48,7 +48,7 @@ fn named(text: &str) -> BTreeSet<String> {
 fn icinga_has_every_option_of_a_check_and_no_other() {
     let text = contrib("icinga2/locktop.conf");
     assert_eq!(named(&text), options());
-    // Each has a variable of its name, which the command line of the docs has, too.
+    // Each option has a variable with its name, which the command line in the docs has, too.
     for option in options() {
         let variable = format!("$locktop_{}$", option.trim_start_matches('-').replace('-', "_"));
         let entry = text.split(&format!("\"{option}\" = {{")).nth(1).unwrap().split('}').next().unwrap();

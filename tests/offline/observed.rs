@@ -1,23 +1,24 @@
 //! A section that was not read is never taken for an empty list or for 0.
 //!
-//! `Section::last_rows` gives the rows of the last success, which may be old or none at all. Code that prints rows with their age, or
-//! finds a row again by its identity, may call it. Code that concludes from the absence of a row must call `Section::observed`, which has
-//! three states.
+//! `Section::last_rows` returns the rows of the last successful read, which may be old or empty. Code that
+//! prints rows with their age, or finds a row again by its identity, may call it. Code that draws a
+//! conclusion from the absence of a row must call `Section::observed`, which has three states.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// A row is found again by its identity or named; without it nothing is concluded.
+/// A row is found again by its identity, or named; its absence has no consequence.
 const FOUND: &str = "finds a row by its identity";
 /// The state of the section is checked together with its rows, in the same function or in its caller.
 const STATED: &str = "asks whether the section is known as well";
-/// The rows of a pane, whose title has their age and the reason.
+/// The rows of a pane, whose title shows their age and the reason.
 const SHOWN: &str = "rows that are shown with the age of their section";
 /// Rows that are compared with the next ones, counted for the log, or kept.
 const KEPT: &str = "keeps or compares rows";
 
-/// Files outside of the printers that call `last_rows`, how often, and why that is right. A new call is added here with its reason.
+/// Files outside of the printers that call `last_rows`, the number of calls, and the reason why that is
+/// correct. A new call is added here with its reason.
 const ALLOWED: &[(&str, usize, &str)] = &[
     ("src/feed/diff/tasks.rs", 10, KEPT),
     ("src/feed/diff/waits.rs", 1, KEPT),

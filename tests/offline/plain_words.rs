@@ -1,9 +1,10 @@
-//! README, manual, changelog and the texts of `contrib` are in plain technical English: words that must not return are found.
+//! README, manual, changelog and the texts of `contrib` are in plain technical English: words that must not
+//! return are found.
 
 use super::manual_pages::{Block, blocks, pages, prose, root};
 use super::plain_words_of::violations;
 
-/// Exact strings that may stay, and why. Each must still be in a text, and there are at most 30.
+/// Exact strings that are permitted, with the reason. Each must still be in a text, and there are at most 30.
 const EXCEPTIONS: &[(&str, &str)] = &[];
 
 #[test]
@@ -23,7 +24,8 @@ fn texts_for_people_have_no_word_that_must_not_return() {
     assert!(unused.is_empty() && EXCEPTIONS.len() <= 30, "unused: {unused:?}");
 }
 
-/// Each text with its place: a cell, an entry or a line of a page; of blocks their comments and what a program printed.
+/// All texts with their places: a cell, an entry or a paragraph of a page; from blocks, the comments and the
+/// output of programs.
 fn texts() -> Vec<(String, String)> {
     let mut texts = Vec::new();
     for page in pages() {
@@ -50,12 +52,13 @@ fn texts() -> Vec<(String, String)> {
     texts
 }
 
-/// A line of a file for a monitoring system: signs of its language are no words.
+/// A line of a file for a monitoring system, without the punctuation of its language.
 fn contrib_line(line: &str) -> String {
     line.trim_start_matches(['#', '/', '*', ' ']).replace(['=', '{', '}', '"'], " ")
 }
 
-/// The prose of a page: lines of one paragraph together, cells and entries of a list apart; code is one word.
+/// The prose of a page: the lines of a paragraph joined, cells and entries of a list separate; code is one
+/// word.
 fn paragraphs(page: &str) -> Vec<(usize, String)> {
     let mut found: Vec<(usize, String)> = Vec::new();
     let mut open = false;
@@ -85,7 +88,7 @@ fn paragraphs(page: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// Inline code is a name, and the address of a link is no text.
+/// Inline code counts as a name; the address of a link is dropped.
 fn without_code(line: &str) -> String {
     let text: Vec<&str> = line.split('`').collect();
     let text = text.iter().enumerate().map(|(index, part)| if index % 2 == 1 { "_" } else { part });

@@ -1,4 +1,4 @@
-//! The description of a recording's messages, for others, is that of the sources.
+//! The published description of a recording's messages agrees with the sources.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// The fields of each message by name: `pid = 1`, and its type.
 type Fields = BTreeMap<String, Vec<(String, String)>>;
 
-/// What `assets/record.proto` says.
+/// The contents of `assets/record.proto`.
 fn described(text: &str) -> Fields {
     let mut fields = Fields::new();
     let mut name = String::new();
@@ -22,8 +22,8 @@ fn described(text: &str) -> Fields {
     fields
 }
 
-/// What the rows of `columns!`, `flat_rows!` and `tuples!` are: `1 pid: i32,` under `Backends of Backend {`, on one line or
-/// several. Those of `rows!` have a struct of their own: `pub struct Job in Jobs {`.
+/// The rows of `columns!`, `flat_rows!` and `tuples!`: `1 pid: i32,` under `Backends of Backend {`, on one
+/// line or several. Rows of `rows!` have their own struct: `pub struct Job in Jobs {`.
 fn written(source: &str) -> Fields {
     let lines = source.lines().map(|line| {
         let row = line
@@ -64,12 +64,12 @@ fn files_of(folder: &Path) -> impl Iterator<Item = PathBuf> {
     std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path())
 }
 
-/// The files of a folder and of those below it.
+/// The files of a folder and its subfolders.
 fn files(folder: &Path) -> Vec<PathBuf> {
     files_of(folder).flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// The type of a message for each type of the sources, as the fields that are described have it.
+/// The message type for each type of the sources, as in the description.
 fn kinds(described: &Fields, written: &Fields) -> BTreeMap<String, String> {
     let mut kinds = BTreeMap::new();
     for (name, fields) in written {
@@ -83,7 +83,7 @@ fn kinds(described: &Fields, written: &Fields) -> BTreeMap<String, String> {
     kinds
 }
 
-/// The description with the fields that it lacks.
+/// The description with the missing fields added.
 fn completed(text: &str, described: &Fields, written: &Fields) -> String {
     let kinds = kinds(described, written);
     let column =
@@ -111,7 +111,7 @@ fn completed(text: &str, described: &Fields, written: &Fields) -> String {
     lines.join("\n") + "\n"
 }
 
-/// `LOCKTOP_ACCEPT=1` adds what is missing.
+/// `LOCKTOP_ACCEPT=1` adds the missing fields.
 #[test]
 fn every_column_is_described_with_its_number_and_type() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -1,5 +1,5 @@
-//! Which part of a statement each channel prints, for every shape in `tests/statements.toml`; and that no code prints one without
-//! `model::disclosure`.
+//! The part of a statement that each channel prints, for every shape in `tests/statements.toml`; and a test
+//! that no code prints a statement without `model::disclosure`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,10 +12,10 @@ use locktop::model::statement::redacted::speaks_of_secret;
 use super::architecture::rust_files;
 use crate::shapes::{CHANNELS, SECRET, shapes};
 
-/// The part of the secret that may be left: its beginning, if the statement is cut within it.
+/// The part of the secret that may remain: its beginning, if the statement is cut within it.
 const PART: &str = "s3c";
 
-/// Whether a part of the secret is left that a channel must not print.
+/// Whether a part of the secret remains that a channel must not print.
 fn is_leaked(channel: Channel, statement: &str) -> bool {
     let statement = QueryText::from(statement);
     let left = shown(channel, &statement);
@@ -33,7 +33,8 @@ fn no_channel_prints_a_password() {
                 leaked.push(format!("{channel:?}: {}", shown(channel, &statement.as_str().into())));
             }
         }
-        // Cut by the server at any place: the words that identify it as a password may follow it, and are cut off then.
+        // Cut by the server at any place: the words that identify it as a password may follow it, and may be
+        // missing.
         let Some(secret) = statement.find(SECRET) else { panic!("{statement}") };
         for (end, _) in statement.char_indices().skip_while(|(end, _)| *end <= secret + PART.len()) {
             let cut = &statement[..end];
@@ -63,23 +64,23 @@ fn no_channel_that_leaves_literals_out_prints_one() {
 
 #[test]
 fn a_statement_without_a_secret_is_shown_as_it_is() {
-    // A name that is written in codes may be that of a password.
+    // A name written with escapes could be that of a password.
     for statement in shapes().literals.iter().filter(|statement| !statement.contains("&\"")) {
         assert_eq!(shown(Channel::Screen, &statement.as_str().into()), *statement);
     }
 }
 
-/// Files that may read the text of a statement, and how often: they recognize, compare or store it, and print nothing of it. A new place
-/// prints what `model::disclosure` gives it for its channel.
+/// Files that may read the text of a statement, and how often: they recognize, compare or store it, and print
+/// nothing of it. Other code prints what `model::disclosure` returns for its channel.
 const READERS: [(&str, usize); 21] = [
-    // The first word of a statement: what fails if it is cancelled.
+    // The first word of a statement: the consequence of its cancellation.
     ("app/strip.rs", 1),
     ("feed/record/names.rs", 1),
     ("feed/record/redact.rs", 5),
-    // Whether two runs are of one statement, and which locks it takes.
+    // Whether two runs have the same statement, and which locks it acquires.
     ("feed/report/ddl.rs", 1),
     ("model/jobs/adapter/presence.rs", 1),
-    // The function that it calls, by its name.
+    // The name of the function that it calls.
     ("model/judgement/blame/cause.rs", 2),
     ("model/judgement/blame/counter.rs", 1),
     ("model/judgement/consequence.rs", 1),
@@ -117,8 +118,9 @@ fn statement_text_is_read_only_in_listed_files() {
     assert_eq!(found, listed, "a statement is printed by model::disclosure::shown, for a channel");
 }
 
-/// A field that has a statement of a session as plain text would be printed without asking: such a field is a `QueryText`. The listed
-/// fields have passed `model::disclosure` before, or belong to no session.
+/// A field with the statement of a session as plain text would be printed without `model::disclosure`: such a
+/// field must be a `QueryText`. The listed fields have passed `model::disclosure` before, or belong to no
+/// session.
 const PLAIN: [(&str, &str); 8] = [
     ("cli/args.rs", "statement: String"),
     ("model/judgement/blame/mod.rs", "statement: Text"),
@@ -145,7 +147,7 @@ fn no_other_field_has_a_statement_as_plain_text() {
             let field = line.trim().trim_end_matches(',');
             let field =
                 field.rsplit_once("pub ").or(field.rsplit_once(") ")).map_or(field, |(_, field)| field);
-            // A field of `rows!` follows its number in a recording.
+            // A field of `rows!` is preceded by its number in a recording.
             let is_row = path.starts_with("model/");
             let field =
                 if is_row { field.trim_start_matches(|c: char| c.is_ascii_digit()).trim() } else { field };

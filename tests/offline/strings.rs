@@ -1,6 +1,7 @@
-//! Every string of the program that a person can read is in plain technical English.
+//! Every string of the program that users can read is in plain technical English.
 //!
-//! `LOCKTOP_STRINGS=1 cargo test --test offline strings_of -- --nocapture` prints all of them, with their places.
+//! `LOCKTOP_STRINGS=1 cargo test --test offline strings_of -- --nocapture` prints all of them, with their
+//! places.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +12,7 @@ use super::manual_pages::root;
 use super::plain_words_of::violations;
 use super::source::{Kind, Token, pieces};
 
-/// Exact strings that may stay, and why. Each must still be in a text.
+/// Exact strings that are permitted, with the reason. Each must still be in a text.
 const EXCEPTIONS: &[(&str, &str)] = &[(
     "gone: it lost its lock or session; silent: for longer than its system permits; stopped: it reported that",
     "`gone` is a state, as in JSON",
@@ -38,10 +39,11 @@ fn strings_of_the_program_have_no_word_that_must_not_return() {
     assert!(unused.is_empty() && EXCEPTIONS.len() <= 30, "unused: {unused:?}");
 }
 
-/// The released versions of the schema: a database that has one keeps it, and a checksum forbids to edit it.
+/// The released versions of the schema: databases contain them, and a checksum forbids changes.
 const NOT_YET: &[&str] = &["crates/locktop-tasks/assets/sql/schema/"];
 
-/// The strings of all sources with their places; single words are names, and what is rendered is checked by the tests that render it.
+/// The strings of all sources with their places; single words are names. Rendered text is checked by the
+/// tests that render it.
 fn strings() -> Vec<(String, String)> {
     let mut found = Vec::new();
     for folder in ["src", "crates", "assets"] {
@@ -63,7 +65,7 @@ fn strings() -> Vec<(String, String)> {
     found
 }
 
-/// The files with strings for people: tests, examples and benches have none.
+/// The files with strings for users: tests, examples and benches have none.
 fn files(folder: &Path) -> Vec<std::path::PathBuf> {
     let mut files = Vec::new();
     rust_files(folder, &mut files);
@@ -92,7 +94,7 @@ fn with_extension(folder: &Path, extension: &str) -> Vec<std::path::PathBuf> {
     files
 }
 
-/// String literals, and the doc comments that are the help of options; what is formatted into a text is one word.
+/// String literals, and the doc comments that are the help of options; a formatted value is one word.
 fn of_rust(source: &str) -> Vec<(usize, String)> {
     let pieces = without_tests(pieces(source));
     let has_help = pieces.iter().any(|piece| piece.text == "clap");
@@ -116,7 +118,7 @@ fn of_rust(source: &str) -> Vec<(usize, String)> {
     texts
 }
 
-/// The reason of a lint is for programmers.
+/// The reason of a lint is for developers.
 fn is_reason(before: &[Token]) -> bool {
     let [.., word, sign] = before else { return false };
     word.text == "reason" && sign.text == "="
@@ -139,7 +141,7 @@ fn formatted(text: &str) -> String {
     plain
 }
 
-/// Quoted strings, and comments where they count: those on lines that follow each other are one text.
+/// Quoted strings, and comments if they count: comments on consecutive lines are one text.
 fn of_other(source: &str, (comment, counts): (&str, bool), quote: char) -> Vec<(usize, String)> {
     let mut texts: Vec<(usize, String)> = Vec::new();
     let mut last_comment = 0;
@@ -190,7 +192,7 @@ fn texts_of_each_language_are_found() {
     assert_eq!(of_other(sql, ("--", false), '\'').len(), 2);
 }
 
-/// What the screens show of a server: names and statements of others are no text of the program.
+/// The server's data on the screens: names and statements of others are no text of the program.
 #[test]
 fn screens_have_no_word_that_must_not_return() {
     let mut found = Vec::new();
@@ -199,7 +201,7 @@ fn screens_have_no_word_that_must_not_return() {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         for (number, line) in (1..).zip(fs::read_to_string(&path).unwrap().lines()) {
             lines += 1;
-            // Columns are texts of their own.
+            // Columns are separate texts.
             for text in
                 line.split("  ").map(|text| text.trim_matches(['│', '└', '├', '─', '┌', '┐', '┘', ' ']))
             {

@@ -1,4 +1,4 @@
-//! What `text` says of a width is what the screen buffer fills, and what a terminal shows.
+//! The width that `text` computes is the width in the screen buffer and on a terminal.
 
 use locktop::text::{Align, fit_pad, lines, one_line, width};
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use ratatui::style::Style;
 
 const ROOM: u16 = 200;
 
-/// The column after `text` in a buffer that has room for it.
+/// The column after `text` in a buffer that is wide enough.
 fn drawn(text: &str) -> usize {
     let mut buffer = Buffer::empty(Rect::new(0, 0, ROOM, 1));
     buffer.set_stringn(0, 0, text, usize::from(ROOM), Style::new()).0.into()

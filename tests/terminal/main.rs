@@ -1,5 +1,5 @@
-//! The program itself: as a command, as the demo with processes of its own, and in a terminal. Each module is a suite with
-//! servers of its own; `support/servers.rs` says how.
+//! The program itself: as a command, as the demo with its own processes, and in a terminal. Each module is a
+//! suite with its own servers (`support/servers.rs`).
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -8,7 +8,7 @@
     missing_docs,
     reason = "a test may"
 )]
-#![allow(clippy::duplicate_mod, reason = "what leads to the servers of a suite is in each suite")]
+#![allow(clippy::duplicate_mod, reason = "each suite has its own servers")]
 
 #[path = "../support/binary.rs"]
 mod binary;

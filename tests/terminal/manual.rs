@@ -1,6 +1,6 @@
-//! The commands and SQL blocks of README and manual do what they show: they are run, in the order of their page, against a real
-//! server. A command that needs a terminal or a network is read by the program's own parser. A command of another program is run, or
-//! is in `NOT_RUN` with the reason; one that is in neither is a failure.
+//! The commands and SQL blocks of README and manual work as shown: they are run, in the order of their page,
+//! against a real server. A command that needs a terminal or a network is only parsed by the program. A
+//! command of another program is run, or is in `NOT_RUN` with the reason; any other command is a failure.
 
 #[path = "../support/manual.rs"]
 mod pages;
@@ -18,8 +18,8 @@ use support::{open, server};
 
 use crate::binary;
 
-/// How the command lines of the manual become those of the test: names of a server that does not exist, places that need root, and what
-/// would run for ever or ask.
+/// Changes to the command lines of the manual for the test: names of servers that do not exist, paths that
+/// need root, and commands that would run for ever or ask a question.
 const PLACEHOLDERS: &[(&str, &str)] = &[
     ("postgres://monitor@db.example.com/", "postgres://monitor@@SOCKET_URI@/"),
     ("db.example.com", "@SOCKET@"),
@@ -36,7 +36,8 @@ const PLACEHOLDERS: &[(&str, &str)] = &[
     ("locktop worker ", "locktop worker --exit-with-stdin "),
 ];
 
-/// Lines that are not run, by how they begin, and why. What `cargo` is asked for is checked all the same ([`cargo`]).
+/// Beginnings of lines that are not run, with the reason. The arguments of `cargo` are checked nevertheless
+/// ([`cargo`]).
 const NOT_RUN: &[(&str, &str)] = &[
     ("cargo ", "builds the program; .ci/run does"),
     ("tests/run.sh", "is the run that this test is a part of"),
@@ -46,11 +47,11 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("journalctl ", "needs a service"),
 ];
 
-/// The first words of a command after `locktop` that need a terminal, or a server of their own; they are parsed.
+/// The first words after `locktop` of commands that need a terminal, or their own server; they are parsed.
 const PARSED: &[(&str, &str)] =
     &[("demo", "starts servers of its own; the suite `demo` runs it"), ("replay", "needs a terminal")];
 
-/// Exit statuses that are an answer: 1 of `check` and `lock-of` is what they found.
+/// Exit statuses that are a result: 1 of `check` and `lock-of` reports a problem.
 fn is_answer(words: &[&str], status: i32) -> bool {
     let most = match words {
         ["check_locktop", ..] | ["locktop", "check", ..] => 2,
@@ -60,10 +61,10 @@ fn is_answer(words: &[&str], status: i32) -> bool {
     (0..=most).contains(&status)
 }
 
-/// One page at a time: they have a database of one name.
+/// One page at a time: all use a database of the same name.
 static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
-/// A place where the commands of one page run.
+/// The environment in which the commands of one page run.
 struct Stage {
     _turn: tokio::sync::MutexGuard<'static, ()>,
     home: tempfile::TempDir,
@@ -72,7 +73,8 @@ struct Stage {
 }
 
 impl Stage {
-    /// A database `app` as the manual has it: roles, tables, published tables, locktop's schema, and a recording with an incident.
+    /// A database `app` as in the manual: roles, tables, published tables, locktop's schema, and a recording
+    /// with an incident.
     async fn new() -> Self {
         const ROLES: [&str; 4] = ["app", "monitor", "ops", "worker"];
         let turn = TURN.lock().await;
@@ -114,7 +116,7 @@ impl Stage {
         for name in ["locktop", "check_locktop"] {
             std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_locktop"), home.join("bin").join(name)).unwrap();
         }
-        // "ssh db locktop …" runs here.
+        // "ssh db locktop …" runs on this machine.
         script(&home.join("bin/ssh"), "shift\nexec \"$@\"");
         std::fs::write(home.join("migration.sql"), "BEGIN; ALTER TABLE orders ADD COLUMN note text; COMMIT")
             .unwrap();
@@ -146,7 +148,7 @@ impl Stage {
         assert_eq!(status, 0, "{line}: {err}");
     }
 
-    /// Runs a line by a shell, in a home of its own.
+    /// Runs a line in a shell, with its own home directory.
     async fn shell(&self, line: &str) -> (i32, String) {
         let home = self.home.path();
         let path = format!("{}:{}", home.join("bin").display(), std::env::var("PATH").unwrap());
@@ -167,7 +169,7 @@ impl Stage {
         (left.status.unwrap_or(-1), left.err)
     }
 
-    /// Checks a line of a block; the error if it is wrong.
+    /// Checks a line of a block; an error if it fails.
     async fn check_line(&self, line: &str) -> Result<(), String> {
         let line = line.split(" #").next().unwrap().trim();
         if line.is_empty() || line.starts_with('#') {
@@ -203,7 +205,7 @@ fn script(path: &Path, text: &str) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// The dashboard, and what is in `PARSED`, also behind a pipe.
+/// The dashboard and the commands in `PARSED`, also behind a pipe.
 fn needs_a_terminal(words: &[&str]) -> bool {
     words.split(|word| *word == "|").any(|words| {
         let [program, rest @ ..] = words else { return false };
@@ -214,13 +216,13 @@ fn needs_a_terminal(words: &[&str]) -> bool {
     })
 }
 
-/// Without a subcommand it is the dashboard.
+/// Without a subcommand the program starts the dashboard.
 fn is_dashboard(words: &[&str]) -> bool {
     let line = std::iter::once("locktop").chain(words.iter().copied()).map(OsString::from);
     locktop::cli::parse(line).is_ok_and(|cli| cli.command.is_none())
 }
 
-/// Each program of the line by the real parser.
+/// Parses each program of the line with locktop's own parser.
 fn parse(words: &[&str]) -> Result<(), String> {
     for words in words.split(|word| *word == "|") {
         let words = if let ["ssh", _, rest @ ..] = words { rest } else { words };
@@ -232,7 +234,7 @@ fn parse(words: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// The words of a line as a shell makes them, as far as the manual needs that.
+/// Splits the line into words like a shell, as far as the manual needs that.
 fn words(line: &str) -> Result<Vec<String>, String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for c in line.chars() {
@@ -276,7 +278,7 @@ fn cargo(line: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Each statement alone, as psql sends them. A role that exists is made again.
+/// Runs each statement separately, as psql does. A role that exists is recreated.
 async fn run(client: &Client, sql: &str) -> Result<(), String> {
     for statement in statements(sql) {
         if let Some(rest) = statement.strip_prefix("CREATE ROLE ") {
@@ -315,7 +317,7 @@ fn statements(sql: &str) -> Vec<String> {
     found.into_iter().map(|statement| statement.trim().to_owned()).filter(|text| !text.is_empty()).collect()
 }
 
-/// Checks a block; the errors in it.
+/// Checks a block; returns its errors.
 async fn check(stage: &Stage, block: &Block<'_>) -> Vec<String> {
     let mut wrong = Vec::new();
     match block.language {
@@ -331,7 +333,7 @@ async fn check(stage: &Stage, block: &Block<'_>) -> Vec<String> {
     wrong
 }
 
-/// A block of TOML is a config, or the file of an adapter, which the commands below it check.
+/// A block of TOML is a config, or the file of an adapter, which the commands below the block check.
 async fn check_toml(stage: &Stage, text: &str) -> Result<(), String> {
     if text.starts_with("format = 1") {
         return std::fs::write(stage.home.path().join("mailer.toml"), text)

@@ -78,7 +78,7 @@ async fn a_deadlock(server: &EmbeddedServer, log: &Path) {
         tokio::spawn(async move { one.batch_execute("UPDATE accounts SET a = 11 WHERE id = 2").await });
     let first = other.batch_execute("UPDATE accounts SET a = 22 WHERE id = 1").await;
     drop(other);
-    assert!(first.is_err() != second.await.unwrap().is_err(), "one of them is ended");
+    assert!(first.is_err() != second.await.unwrap().is_err(), "one of them fails");
     wait_for("the deadlock to be logged", || occurrences(log, "deadlock detected") > 0);
 }
 

@@ -1,4 +1,4 @@
-//! The program as a person or a script meets it: what it prints where, and with what exit status.
+//! The program as a user or a script sees it: its output, and its exit status.
 
 mod check;
 mod log;

@@ -21,14 +21,15 @@ fn snapshots(path: &Path) -> usize {
     Recording::open(path).map_or(0, |recording| recording.moments().len())
 }
 
-/// The lines that a recording is exported as.
+/// The lines of a recording's export.
 fn exported(place: &str) -> Vec<Value> {
     let left = run(locktop(&["replay", place, "--export", "jsonl"]));
     assert_eq!((left.status, left.err.as_str()), (Some(0), ""));
     left.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Whenever a recorder is killed, its recording can be read, and the next recorder continues it. `LOCKTOP_LONG=1` kills five hundred.
+/// Whenever a recorder is killed, its recording can be read, and the next recorder continues it.
+/// `LOCKTOP_LONG=1` kills five hundred recorders.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_recorder_loses_at_most_the_snapshot_being_written() {
     let server = EmbeddedServer::start(Options::default()).await.unwrap();
@@ -79,7 +80,7 @@ async fn a_flight_recorder_records_only_around_an_incident() {
     let holder = open(&conninfo(&server)).await.client;
     holder.batch_execute("SET application_name = 'holder'; SELECT pg_advisory_lock(7)").await.unwrap();
     let observer = open(&conninfo(&server)).await.client;
-    // The statement that ends a poll, twice: the result of the first has reached the recorder then.
+    // The last statement of a poll, twice: then the result of the first poll has reached the recorder.
     let mut polls = std::collections::BTreeSet::new();
     wait_until("the recorder to poll", async || {
         let sql = "SELECT state_change::text FROM pg_stat_activity

@@ -7,7 +7,7 @@ use super::binary::{locktop, run_beside};
 use super::support::{conninfo, open, server};
 use super::terminal::Terminal;
 
-/// A server that asks one role for a password and lets no other setting of `pg_hba.conf` in.
+/// A server that requires a password from one role, and rejects all other connections in `pg_hba.conf`.
 async fn strict_server() -> EmbeddedServer {
     let server = EmbeddedServer::start(Options::default()).await.unwrap();
     let admin = open(&conninfo(&server)).await.client;
@@ -88,7 +88,7 @@ async fn fails(target: &str, expected: &[String]) {
         tokio::task::spawn_blocking(move || Terminal::start(&["-w", &target]).end()).await.unwrap();
     assert_eq!(status, 1, "{written}");
     assert!(!written.contains('\u{1b}'), "{written:?}");
-    // The terminal's own carriage returns.
+    // Carriage returns that the terminal added.
     assert_eq!(written.replace("\r\n", "\n"), left.err, "the dashboard prints the same");
 }
 

@@ -95,7 +95,7 @@ async fn an_unreadable_section_reports_why_and_the_others_are_complete() {
                 assert!(error.contains(named) && error.contains("SQLSTATE 42501"), "{error}");
                 assert_eq!(state.taken_at, None, "{section}");
             } else if ["tables", "adapters"].contains(&&**name) {
-                // The searches of the catalog are made less often.
+                // The catalog is searched less often.
                 assert!(state.error.is_none() && state.taken_at.is_some(), "{name}: {state:?}");
             } else {
                 assert_eq!((&state.error, state.taken_at), (&None, Some(document.taken_at)), "{name}");

@@ -1,5 +1,5 @@
-//! A session that blocks others by `ALTER ROLE … PASSWORD '…'`, and others that wait with one: nothing that the program prints or writes has
-//! a password in it, and `check` has no literal.
+//! A session that blocks others by `ALTER ROLE … PASSWORD '…'`, and others that wait in such a statement: no
+//! output and no file of the program contains a password, and the output of `check` contains no literal.
 
 use std::path::{Path, PathBuf};
 
@@ -12,10 +12,11 @@ use super::support::{conninfo, is_long, open, versions, wait_until};
 /// The beginning of each password.
 const SECRET: &str = "s3cr";
 
-/// A literal that is no password.
+/// A literal that is not a password.
 const LITERAL: &str = "l1teral";
 
-/// What the root ran last, and what the others run: in many forms, since each is printed by another part.
+/// The last statement of the root, and those of the others: in many forms, since another part of the program
+/// prints each.
 const ROOT: &str = "ALTER ROLE victim PASSWORD 's3cr-root' -- s3cr";
 const WAITERS: [&str; 5] = [
     "ALTER ROLE victim PASSWORD\n's3cr-'\n -- it's\n's3cr-waits'",
@@ -70,7 +71,7 @@ impl Scene {
     /// The same for a command that connects, with a log of its own.
     async fn live(&self, arguments: &[&str]) -> Left {
         let (target, log) = (self.server.conninfo(), self.at("locktop.log"));
-        // lock-of keeps no log.
+        // `lock-of` keeps no log.
         let has_log = !arguments.contains(&"lock-of");
         let log: &[&str] = if has_log { &["--log", &log] } else { &[] };
         self.run(&[&["-w"], arguments, log, &["-d", &target]].concat()).await
@@ -83,7 +84,7 @@ impl Scene {
         format!("{}/log/server.csv", row.get::<_, &str>(0))
     }
 
-    /// Every file that was written.
+    /// Every file that the program has written.
     fn files(&self) -> Vec<PathBuf> {
         fn below(folder: &Path, found: &mut Vec<PathBuf>) {
             for entry in std::fs::read_dir(folder).unwrap() {
@@ -101,8 +102,8 @@ fn has(bytes: &[u8], part: &str) -> bool {
     bytes.windows(part.len()).any(|window| window == part.as_bytes())
 }
 
-/// What was printed has no secret in it, and is about the scene.
-fn told(left: &Left, what: &str, part: &str) {
+/// The output contains no secret, and contains `part`.
+fn assert_no_secret(left: &Left, what: &str, part: &str) {
     assert!(!left.out.contains(SECRET) && !left.err.contains(SECRET), "{what}: {left:?}");
     assert!(left.out.contains(part), "{what} has no {part}: {left:?}");
 }
@@ -115,19 +116,27 @@ async fn no_command_prints_or_writes_the_password_of_others() {
         for format in ["plugin", "checkmk", "json", "zabbix", "openmetrics"] {
             let left =
                 scene.live(&["check", "--format", format, "-w", "longest_wait=0", "-w", "waiting=0"]).await;
-            told(&left, format, "waiting");
+            assert_no_secret(&left, format, "waiting");
             assert!(!left.out.contains(LITERAL) && !left.out.contains("4711001"), "{format}: {left:?}");
         }
-        // With the statement that blocks, but not with what is in it.
-        told(&scene.live(&["check", "--only", "worst_root"]).await, "check", "ALTER ROLE victim PASSWORD ?");
-        told(&scene.live(&["snapshot"]).await, "snapshot", "victim PASSWORD ?");
-        told(&scene.live(&["snapshot"]).await, "snapshot", "SELECT 'l");
-        told(&scene.live(&["snapshot", "--format", "json"]).await, "json", "ALTER ROLE victim PASSWORD ?");
+        // The blocking statement, without its literals.
+        assert_no_secret(
+            &scene.live(&["check", "--only", "worst_root"]).await,
+            "check",
+            "ALTER ROLE victim PASSWORD ?",
+        );
+        assert_no_secret(&scene.live(&["snapshot"]).await, "snapshot", "victim PASSWORD ?");
+        assert_no_secret(&scene.live(&["snapshot"]).await, "snapshot", "SELECT 'l");
+        assert_no_secret(
+            &scene.live(&["snapshot", "--format", "json"]).await,
+            "json",
+            "ALTER ROLE victim PASSWORD ?",
+        );
         for format in ["table", "json"] {
             let left = scene.live(&["lock-of", "--format", format, "DROP TABLE t"]).await;
-            told(&left, "lock-of", "ALTER ROLE victim PASSWORD ?");
+            assert_no_secret(&left, "lock-of", "ALTER ROLE victim PASSWORD ?");
             let left = scene.live(&["lock-of", "--format", format, "ALTER ROLE 's3cr-argument'"]).await;
-            told(&left, "lock-of", "ALTER ROLE");
+            assert_no_secret(&left, "lock-of", "ALTER ROLE");
         }
         for mode in ["none", "literals", "queries", "names"] {
             recorded(&scene, mode).await;
@@ -146,7 +155,7 @@ async fn no_command_prints_or_writes_the_password_of_others() {
     }
 }
 
-/// Records with a mode, and looks at what is in the file.
+/// Records with a redaction mode, and checks the exported recording.
 async fn recorded(scene: &Scene, mode: &str) {
     let place = scene.at(&format!("{mode}.ltr"));
     let left = scene.live(&["record", &place, "--redact", mode, "--refresh", "0.1s", "--for", "1s"]).await;
@@ -154,31 +163,35 @@ async fn recorded(scene: &Scene, mode: &str) {
     exported(scene, &place, mode).await;
 }
 
-/// All that `replay` exports of a recording.
+/// Checks all exports of a recording.
 async fn exported(scene: &Scene, place: &str, mode: &str) {
     let left = scene.run(&["replay", place, "--export", "jsonl"]).await;
-    told(&left, mode, "\"query\":");
+    assert_no_secret(&left, mode, "\"query\":");
     let parts = match mode {
         "none" => vec![("ALTER ROLE victim PASSWORD ?", true), (LITERAL, true), ("4711001", true)],
         "literals" => vec![("ALTER ROLE victim PASSWORD ?", true), (LITERAL, false), ("4711001", false)],
         "queries" => vec![("ALTER ROLE", false), (LITERAL, false), ("4711001", false)],
         _ => vec![("victim", false), (LITERAL, false), ("4711001", false)],
     };
-    for (part, is_there) in parts {
-        assert_eq!(left.out.contains(part), is_there, "{mode}: {part}: {}", left.out);
+    for (part, is_expected) in parts {
+        assert_eq!(left.out.contains(part), is_expected, "{mode}: {part}: {}", left.out);
     }
-    told(&scene.run(&["replay", place, "--export", "csv"]).await, mode, "taken_at");
+    assert_no_secret(&scene.run(&["replay", place, "--export", "csv"]).await, mode, "taken_at");
 }
 
 /// The report of a recording, with and without the server's log.
 async fn reported(scene: &Scene, place: &str) {
     let log = scene.server_log().await;
     for format in ["md", "html", "json"] {
-        told(&scene.run(&["report", place, "--format", format]).await, format, "ALTER ROLE victim PASSWORD");
+        assert_no_secret(
+            &scene.run(&["report", place, "--format", format]).await,
+            format,
+            "ALTER ROLE victim PASSWORD",
+        );
         for mode in ["none", "literals", "queries"] {
             let arguments = ["report", place, "--format", format, "--redact", mode];
             let left = scene.run(&[&arguments[..], &["--log", &log]].concat()).await;
-            told(&left, mode, "");
+            assert_no_secret(&left, mode, "");
             assert!(mode == "none" || !left.out.contains(LITERAL), "{mode} {format}: {}", left.out);
         }
     }

@@ -21,7 +21,7 @@ impl Terminal {
         Self::start_in("C.UTF-8", arguments)
     }
 
-    /// In a locale.
+    /// Starts the program in a locale.
     pub(crate) fn start_in(locale: &str, arguments: &[&str]) -> Self {
         let size = PtySize { rows: 24, cols: 80, ..PtySize::default() };
         let pair = native_pty_system().openpty(size).unwrap();
@@ -37,7 +37,7 @@ impl Terminal {
         let (sender, bytes) = channel();
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
-            // On Linux the end is an error.
+            // On Linux the end of the terminal is an error.
             while let Ok(read @ 1..) = reader.read(&mut buffer) {
                 if sender.send(buffer[..read].to_vec()).is_err() {
                     return;
@@ -47,7 +47,7 @@ impl Terminal {
         Self { child, master: pair.master, bytes, written: String::new() }
     }
 
-    /// Waits for a text in what was written so far.
+    /// Waits for a text in the output.
     pub(crate) fn until(&mut self, text: &str) -> &str {
         let start = clock::monotonic();
         while !self.written.contains(text) {
@@ -67,7 +67,7 @@ impl Terminal {
         self.master.take_writer().unwrap().write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Waits for the end: exit status, and everything that was written.
+    /// Waits for the end; returns the exit status, and all output.
     pub(crate) fn end(mut self) -> (u32, String) {
         let start = clock::monotonic();
         let status = loop {

@@ -1,4 +1,5 @@
-//! What passes by itself is waited for, and said: no connection left, and a server that is starting up.
+//! The program waits for the end of a temporary condition, and reports it: no free connection, and a server
+//! that is starting up.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixListener;
@@ -12,17 +13,17 @@ use super::binary::{finish, locktop};
 use super::support::{conninfo, open, server};
 use super::terminal::Terminal;
 
-/// Starts a snapshot, waits for its first word, does something about it, and returns all it said on standard error.
-async fn after_the_first_word(target: String, act: impl FnOnce() + Send + 'static) -> (String, String) {
+/// Starts a snapshot, waits for its first line on standard error, calls `act`, and returns all output.
+async fn after_the_first_line(target: String, act: impl FnOnce() + Send + 'static) -> (String, String) {
     let work = move || {
         let mut child = locktop(&["-w", "snapshot", "--format", "json", &target]).spawn().unwrap();
-        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut err = String::new();
-        said.read_line(&mut err).unwrap();
-        assert!(child.try_wait().unwrap().is_none(), "it goes on: {err}");
+        stderr.read_line(&mut err).unwrap();
+        assert!(child.try_wait().unwrap().is_none(), "still waiting: {err}");
         act();
         let left = finish(child, "the snapshot");
-        said.read_to_string(&mut err).unwrap();
+        stderr.read_to_string(&mut err).unwrap();
         assert_eq!(left.status, Some(0), "{err}");
         (left.out, err)
     };
@@ -47,18 +48,18 @@ async fn no_connection_left() {
     let mut taken = Vec::new();
     while let Ok(connection) = connect(&visitor).await {
         taken.push(connection);
-        assert!(taken.len() <= 6, "there is always one left");
+        assert!(taken.len() <= 6, "a connection is always free");
     }
-    let (out, err) = after_the_first_word(target, move || drop(taken)).await;
+    let (out, err) = after_the_first_line(target, move || drop(taken)).await;
     is_a_snapshot(&out);
     let socket = server.socket_dir().join(".s.PGSQL.5432");
     assert!(err.starts_with(&format!("locktop: {} has no free connection: ", socket.display())), "{err}");
-    assert!(err.ends_with("; waiting\n") && err.lines().count() == 1, "it is said once: {err}");
+    assert!(err.ends_with("; waiting\n") && err.lines().count() == 1, "reported once: {err}");
 }
 
 const STARTING: &str = "the database system is starting up";
 
-/// A socket on which a server says that it is starting up, for as long as nobody puts another in its place.
+/// A socket on which a server reports that it is starting up, until another socket replaces it.
 fn starting(directory: &Path) -> PathBuf {
     let path = directory.join(".s.PGSQL.5432");
     let listener = UnixListener::bind(&path).unwrap();
@@ -79,7 +80,7 @@ fn starting(directory: &Path) -> PathBuf {
     path
 }
 
-/// The server is up: its socket takes the place of the other.
+/// The server has started: its socket replaces the other.
 fn started(path: &Path, real: &Path) {
     let new = path.with_extension("new");
     std::os::unix::fs::symlink(real, &new).unwrap();
@@ -93,7 +94,7 @@ async fn a_server_that_is_starting_up() {
     let path = starting(directory.path());
     let target = format!("host={} user=postgres dbname=postgres", directory.path().display());
     let socket = path.display().to_string();
-    let (out, err) = after_the_first_word(target, move || started(&path, &real)).await;
+    let (out, err) = after_the_first_line(target, move || started(&path, &real)).await;
     is_a_snapshot(&out);
     assert_eq!(err, format!("locktop: {socket} does not accept connections now: {STARTING}; waiting\n"));
 }
@@ -106,15 +107,15 @@ async fn the_dashboard_waits_before_it_takes_the_screen() {
     let target = format!("host={} user=postgres dbname=postgres", directory.path().display());
     let work = move || {
         let mut terminal = Terminal::start(&["-w", &target]);
-        let said = terminal.until("waiting").to_owned();
-        assert!(!said.contains('\u{1b}') && said.contains(STARTING), "{said:?}");
+        let output = terminal.until("waiting").to_owned();
+        assert!(!output.contains('\u{1b}') && output.contains(STARTING), "{output:?}");
         started(&path, &real);
         terminal.until("\u{1b}[?1049h");
         terminal.until("LIVE");
         terminal.press("q");
         let (status, written) = terminal.end();
         assert_eq!(status, 0, "{written:?}");
-        assert!(written.contains("\u{1b}[?1049l"), "the screen is given back: {written:?}");
+        assert!(written.contains("\u{1b}[?1049l"), "the screen is restored: {written:?}");
     };
     tokio::task::spawn_blocking(work).await.unwrap();
 }

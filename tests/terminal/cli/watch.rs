@@ -30,7 +30,7 @@ impl Watch {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
-    /// The first line that is this.
+    /// The first line that fulfills `is`.
     fn until(&mut self, what: &str, mut is: impl FnMut(&Value) -> bool) -> Value {
         for _ in 0..2000 {
             let line = self.next();
@@ -38,7 +38,7 @@ impl Watch {
                 return line;
             }
         }
-        panic!("waited in vain for {what}");
+        panic!("timed out waiting for {what}");
     }
 
     fn exit(mut self) -> Option<i32> {
@@ -98,7 +98,7 @@ async fn each_snapshot_and_each_event_is_a_line() {
     let back = watch.until("the new connection", |line| line["type"] == "link");
     assert_eq!(back["state"], "live");
     watch.until("a snapshot again", |line| line["type"] == "look");
-    // The reader has seen enough.
+    // The reader has read enough.
     assert_eq!(watch.exit(), Some(0));
 }
 
@@ -128,7 +128,7 @@ async fn changes_alone_when_they_are_asked_for() {
     let changed = watch.next();
     assert_eq!((changed["seq"].as_u64(), changed["roots"].as_array().map(Vec::len)), (Some(2), Some(1)));
     waiting.abort();
-    // It ends when the pipe has no reader, also if there is nothing more to write.
+    // The program ends when the pipe has no reader, even if there is nothing more to write.
     assert_eq!(watch.exit(), Some(0));
 }
 
@@ -136,7 +136,7 @@ async fn changes_alone_when_they_are_asked_for() {
 async fn a_slow_reader_gets_the_newest_snapshot_and_the_number_skipped() {
     let server = EmbeddedServer::start(Options::default()).await.unwrap();
     let many = open(&conninfo(&server)).await.client;
-    // A few snapshots are more than a pipe takes.
+    // A few snapshots are larger than the buffer of a pipe.
     many.batch_execute("SELECT count(pg_advisory_lock(i)) FROM generate_series(1, 2000) AS i").await.unwrap();
     let mut watch = Watch::start(&server.conninfo(), &["--watch=0.1s"]);
     let observer = open(&conninfo(&server)).await.client;

@@ -1,4 +1,5 @@
-//! The other lock systems: no invariant is violated, however many sessions compete, and whichever are killed or stopped.
+//! The other lock systems: no invariant is violated, however many sessions compete, and whichever are killed
+//! or stopped.
 
 use locktop::demo::contest::Contest;
 
@@ -39,7 +40,7 @@ fn leases_have_one_holder_at_a_time_and_stale_writes_are_refused() {
     let leases = &left.object()["leases"];
     let refused = ["stale_writes_refused", "stale_releases_refused"].map(|key| leases[key].as_u64().unwrap());
     assert!(refused.iter().sum::<u64>() > 0, "{left:?}");
-    // Tasks were not played, and so there are none of their numbers.
+    // Tasks were not played, so their numbers are missing.
     assert!(left.object().get("double_runs").is_none() && left.number("seed") == 1, "{left:?}");
 }
 

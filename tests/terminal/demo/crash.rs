@@ -1,4 +1,5 @@
-//! Workers that are killed in mid-task, stopped for longer than every timeout, and cut off from the server.
+//! Workers that are killed during a task, stopped for longer than every timeout, and disconnected from the
+//! server.
 
 use super::headless::{Left, play};
 use super::support::{self, is_long, versions};

@@ -1,4 +1,4 @@
-//! However it ends, nothing is left.
+//! Nothing remains after the end of the demo, however it ends.
 
 #[cfg(feature = "redis")]
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ fn an_interrupted_demo_prints_its_results_and_leaves_no_worker() {
         let pids = workers(running.pid());
         running.signal(signal);
         let left = running.finish();
-        // How much was run depends on the machine.
+        // The number of runs depends on the machine.
         assert_eq!((left.number("workers"), left.number("double_runs")), (10, 0), "{left:?}");
         assert!(pids.iter().all(|(pid, _)| !exists(*pid)), "{pids:?}");
     }

@@ -96,7 +96,7 @@ async fn money_out_of_nowhere() {
 
 #[tokio::test]
 async fn a_window_that_begins_before_the_last_is_over() {
-    // One that has just begun is removed: it is surely not over when the next request arrives.
+    // A window that has just begun is removed: it has surely not ended when the next request arrives.
     let ready = "WITH gone AS (DELETE FROM locktop_demo_tasks.rate_limit
                                 WHERE window_start > clock_timestamp() - interval '300 milliseconds' RETURNING 1)
                  SELECT count(*) > 0 FROM gone";
@@ -136,8 +136,8 @@ async fn a_task_that_had_two_runners() {
     forge("redis", ready, forgery, "redis: tasks run twice: 1").await;
 }
 
-/// A generator that returns this in place of ids, until it was called forty times. Then it is restored: a schema that was changed is
-/// not removed.
+/// A generator that returns this value instead of ids for forty calls. Then it is restored: a schema that was
+/// changed is not removed.
 async fn forge_ids(id: &str, found: &str) {
     let forgery = format!(
         "BEGIN;

@@ -4,7 +4,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The program with nothing of this process's environment but what a server of its own needs.
+/// The program, with only those environment variables of this process that its own server needs.
 pub(crate) fn demo(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_locktop"));
     let keep = |name: &str| {
@@ -16,7 +16,7 @@ pub(crate) fn demo(arguments: &[&str]) -> Command {
     command
 }
 
-/// A demo that runs. Dropping it ends it.
+/// A running demo. Dropping it ends it.
 pub(crate) struct Running(Option<Child>);
 
 impl Running {
@@ -51,7 +51,7 @@ impl Drop for Running {
     }
 }
 
-/// What it left.
+/// Its result.
 #[derive(Debug)]
 pub(crate) struct Left {
     pub(crate) status: Option<i32>,
@@ -70,7 +70,7 @@ impl From<Output> for Left {
 }
 
 impl Left {
-    /// The one object that it printed.
+    /// The object that it printed.
     pub(crate) fn object(&self) -> serde_json::Value {
         assert_eq!(self.out.lines().count(), 1, "{self:?}");
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
@@ -87,7 +87,7 @@ pub(crate) fn play(arguments: &[&str]) -> Left {
     Running::start(arguments).finish()
 }
 
-/// The processes of workers below a process, and their states.
+/// The worker processes below a process, and their states.
 pub(crate) fn workers(of: Pid) -> Vec<(i32, char)> {
     let status = |pid: i32| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

@@ -1,4 +1,5 @@
-//! Workers that compete for tasks, as real processes: killed, stopped and cut off, and what the witness says of them.
+//! Workers that compete for tasks, as real processes: killed, stopped and disconnected, and the reports of
+//! the witness about them.
 
 mod contests;
 mod crash;

@@ -8,22 +8,23 @@ use std::time::Duration;
 use locktop::pg::connect::Connection;
 use locktop::pg::conninfo::ConnInfo;
 
-use super::dashboard::{Dashboard, is_there};
+use super::dashboard::{Dashboard, session_exists};
 use super::incident::Incident;
 use super::pooler::Pooler;
 use super::{binary, support};
 
-/// Sessions that the pooler may have at the server.
+/// Number of sessions of the pooler at the server.
 const POOL: usize = 5;
 
-/// What an application finds in every session of the pool: all settings, and what else a session can keep.
+/// The state that an application finds in every session of the pool: all settings, and whatever else a
+/// session can keep.
 async fn found(pool: &ConnInfo) -> Vec<String> {
     let mut clients: Vec<Connection> = Vec::new();
     let mut found = Vec::new();
     for _ in 0..POOL {
         clients.push(support::open(pool).await);
     }
-    // All at once, so that each has another session.
+    // At the same time, so that each has a different session.
     for Connection { client, .. } in &clients {
         let messages = client.simple_query("BEGIN; SHOW ALL").await.unwrap();
         let kept = "SELECT (SELECT count(*) FROM pg_prepared_statements), (SELECT count(*) FROM pg_listening_channels()),
@@ -48,7 +49,7 @@ async fn found(pool: &ConnInfo) -> Vec<String> {
     found
 }
 
-/// Fails with the lines that are not the same.
+/// Fails with the lines that differ.
 fn assert_same(after: &[String], before: &[String]) {
     let lines = |all: &[String]| all.concat().lines().map(str::to_owned).collect::<BTreeSet<_>>();
     let (now, then) = (lines(after), lines(before));
@@ -82,13 +83,13 @@ async fn in_session_mode_it_works_shows_the_pooler_and_leaves_nothing_behind() {
     dashboard.select_first(&root.to_string());
     dashboard.question("K", "y terminate");
     dashboard.screen.keys("y");
-    support::wait_until("it has ended", async || !is_there(&observer, root).await).await;
+    support::wait_until("it has ended", async || !session_exists(&observer, root).await).await;
     dashboard.screen.shows("terminated");
     dashboard.quit();
     assert_same(&found(&pool).await, &before);
 }
 
-/// A pool that passes its sessions on without a reset.
+/// A pool that returns its sessions to clients without a reset.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn nothing_is_left_behind_when_the_pooler_does_not_reset_sessions() {
     let incident = Incident::crowd(3).await;
@@ -106,7 +107,8 @@ async fn nothing_is_left_behind_when_the_pooler_does_not_reset_sessions() {
     assert_same(&found(&pool).await, &before);
 }
 
-/// Each poll is one transaction there, and each action one message. `more`: sessions in turn, so that no two transactions have the same.
+/// In transaction mode each poll is one transaction, and each action one message. `more`: the pool assigns
+/// sessions in turn, so that consecutive transactions have different ones.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn in_transaction_mode_it_works_shows_the_mode_and_leaves_nothing_behind() {
     for more in ["", "\nserver_round_robin = 1"] {
@@ -143,7 +145,7 @@ async fn in_transaction_mode_it_works_shows_the_mode_and_leaves_nothing_behind()
         dashboard.screen.shows("─ Chains");
         dashboard.question("K", "y terminate");
         dashboard.screen.keys("y");
-        support::wait_until("it has ended", async || !is_there(&observer, root).await).await;
+        support::wait_until("it has ended", async || !session_exists(&observer, root).await).await;
         dashboard.screen.shows("terminated");
         dashboard.quit();
         drop(application);
@@ -177,11 +179,12 @@ async fn a_changed_pool_mode_is_noticed() {
     dashboard.question("K", "y terminate");
     dashboard.screen.keys("y");
     dashboard.screen.shows("terminated");
-    support::wait_until("it has ended", async || !is_there(&observer, root).await).await;
+    support::wait_until("it has ended", async || !session_exists(&observer, root).await).await;
     dashboard.quit();
 }
 
-/// If the program is killed in the middle of a poll, its transaction is still open, and the pooler gives no client that session.
+/// If the program is killed during a poll, its transaction is still open, and the pooler gives that session
+/// to no client.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn nothing_is_left_behind_after_a_kill_in_transaction_mode() {
     let incident = Incident::crowd(3).await;
@@ -195,7 +198,7 @@ async fn nothing_is_left_behind_after_a_kill_in_transaction_mode() {
         let mut line = String::new();
         BufReader::new(watch.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         assert!(line.contains("\"pooler\":\"transaction\""), "{line}");
-        // Somewhere in the next poll: where exactly does not matter.
+        // At any time during the next poll.
         std::thread::sleep(Duration::from_millis(100 + milliseconds));
         watch.kill().unwrap();
         watch.wait().unwrap();
@@ -204,7 +207,8 @@ async fn nothing_is_left_behind_after_a_kill_in_transaction_mode() {
     drop(incident);
 }
 
-/// A command that needs a session of its own names the way past a pooler that keeps none, and has set nothing.
+/// A command that needs its own session names the way around a pooler that does not keep sessions, and has
+/// changed no setting.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn in_transaction_mode_commands_that_need_a_session_are_refused() {
     let incident = Incident::crowd(3).await;
@@ -222,8 +226,8 @@ async fn in_transaction_mode_commands_that_need_a_session_are_refused() {
     drop(incident);
 }
 
-/// A pool of one session has none for a second connection, so that it is not known whether it keeps it: each poll is a transaction there
-/// too. A pool that lends sessions by the statement takes no transaction.
+/// A pool of one session has none for a second connection, so that the test for a pooler has no result: each
+/// poll is a transaction there too. A pool in statement mode accepts no transaction.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_pool_of_one_session_is_read_and_one_in_statement_mode_is_refused() {
     let incident = Incident::crowd(3).await;

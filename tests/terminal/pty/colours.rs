@@ -1,4 +1,4 @@
-//! Colours and characters: no more than the terminal has and the user wants.
+//! Colours and characters: no more than the terminal supports and the user permits.
 
 use super::escapes::{Piece, attributes, pieces};
 use super::incident::Incident;
@@ -23,7 +23,7 @@ fn tour(mut screen: Screen, root: i32) -> Vec<u8> {
 type Environment<'a> = &'a [(&'a str, &'a str)];
 type Allowed<'a> = &'a dyn Fn(&str) -> bool;
 
-/// Whether a parameter of SGR names a colour: default colours (39, 49, 59) are none.
+/// Whether a parameter of SGR sets a colour: the default colours (39, 49, 59) do not count.
 fn is_colour(attribute: &str) -> bool {
     let number: u32 = attribute.split(';').next().unwrap().parse().unwrap_or(0);
     matches!(number, 30..=38 | 40..=48 | 58 | 90..=97 | 100..=107)

@@ -1,4 +1,4 @@
-//! The program before somebody who acts, and the record of what he asked for.
+//! The program with a user who acts, and the record of the requested actions.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use tokio_postgres::Client;
 use super::screen::{Screen, Size};
 use super::support;
 
-/// A screen with a record of its own.
+/// A screen with its own record of actions.
 pub(crate) struct Dashboard {
     pub(crate) screen: Screen,
     state: TempDir,
@@ -25,7 +25,7 @@ impl Dashboard {
         Self::with_env(size, target, arguments, config, &[])
     }
 
-    /// The same with more variables in its environment.
+    /// The same with additional environment variables.
     pub(crate) fn with_env(
         size: Size,
         target: &str,
@@ -48,12 +48,12 @@ impl Dashboard {
         Screen::spawn(size, &env, &all)
     }
 
-    /// The next start of the program, with the same record.
+    /// Starts the program again, with the same record.
     pub(crate) fn again(&mut self, size: Size, target: &str, arguments: &[&str]) {
         self.screen = Self::screen(&self.state, size, target, arguments, &[]);
     }
 
-    /// Its config file.
+    /// The path of its config file.
     pub(crate) fn config(&self) -> PathBuf {
         self.state.path().join("locktop/config.toml")
     }
@@ -62,29 +62,29 @@ impl Dashboard {
         self.state.path().join("locktop/audit.jsonl")
     }
 
-    /// How many lines of the record have this in them.
+    /// Number of lines of the record that contain this text.
     pub(crate) fn on_record(&self, words: &str) -> usize {
         let lines = std::fs::read_to_string(self.file()).unwrap_or_default();
         lines.lines().filter(|line| line.contains(words)).count()
     }
 
-    /// Waits until this many actions are on record as done: the record follows the server's answer.
+    /// Waits until this many actions are recorded as done: that is recorded after the server's answer.
     pub(crate) fn done(&self, times: usize) {
-        let so_many = || self.on_record("\"fate\":\"done\"") == times;
-        support::wait_for(&format!("{times} actions to be on record"), so_many);
+        let all = || self.on_record("\"fate\":\"done\"") == times;
+        support::wait_for(&format!("{times} actions to be on record"), all);
     }
 
-    /// How often something was asked for.
+    /// Number of requested actions.
     pub(crate) fn asked(&self) -> usize {
         self.on_record("\"event\":\"asked\"")
     }
 
-    /// Asks a question with a key, and waits until it can be answered.
+    /// Opens a question with a key, and waits until it can be answered.
     pub(crate) fn question(&mut self, key: &str, answer: &str) {
         self.screen.asks(key, answer);
     }
 
-    /// Goes to the first row, which has this in it.
+    /// Selects the first row, which contains this text.
     pub(crate) fn select_first(&mut self, text: &str) {
         support::wait_for(&format!("{text} to be selected"), || {
             self.screen.keys("g");
@@ -92,7 +92,8 @@ impl Dashboard {
         });
     }
 
-    /// Closes a question that is over, and takes its message away: a message goes once a frame had it.
+    /// Closes a question that is over, and removes its message, which disappears after it was drawn in a
+    /// frame.
     pub(crate) fn take_away(&mut self, message: &str) {
         support::wait_for("the message to be read", || {
             self.screen.keys("<esc>");
@@ -101,19 +102,19 @@ impl Dashboard {
         });
     }
 
-    /// Ends the program.
+    /// Quits the program.
     pub(crate) fn quit(&mut self) {
         self.screen.keys("q");
         assert_eq!(self.screen.wait_exit(), 0);
     }
 }
 
-pub(crate) async fn is_there(client: &Client, pid: i32) -> bool {
+pub(crate) async fn session_exists(client: &Client, pid: i32) -> bool {
     let sql = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)";
     client.query_one(sql, &[&pid]).await.unwrap().get(0)
 }
 
-/// Waits until a statement answers with this text.
+/// Waits until a statement returns this text.
 pub(crate) async fn becomes(client: &Client, sql: &str, expected: &str) {
     let sql = format!("SELECT ({sql})::text");
     support::wait_until(&format!("{expected} from {sql}"), async || {

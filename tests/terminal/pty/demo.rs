@@ -6,7 +6,7 @@ use super::process::children;
 use super::screen::Screen;
 use super::support::{exists, is_gone, wait_for};
 
-/// All processes below one.
+/// All descendants of a process.
 fn family(pid: Pid) -> Vec<i32> {
     let below = children(pid);
     let deeper = below.iter().filter_map(|child| Pid::from_raw(*child)).flat_map(family);
@@ -103,7 +103,7 @@ fn a_stranger_ends_the_root_that_the_demo_begins_with() {
     assert_eq!(screen.wait_exit(), 0);
 }
 
-/// Each screen has rows, and its names are in the language that was asked for.
+/// Each screen has rows, and its names are in the requested language.
 #[test]
 fn every_screen_of_the_demo_has_rows_in_one_language() {
     let is_chinese =
@@ -142,7 +142,8 @@ fn every_screen_of_the_demo_has_rows_in_one_language() {
     assert_eq!(screen.wait_exit(), 0);
 }
 
-/// Tries three times at most: others are at work there, too. A question that is over stays open until it is closed.
+/// Tries at most three times, since the demo changes the rows, too. A question that is over remains open
+/// until it is closed.
 fn within_three(screen: &mut Screen, attempt: impl Fn(&mut Screen) -> bool) {
     let mut is_done = |_| {
         let is_done = attempt(screen);
@@ -154,7 +155,7 @@ fn within_three(screen: &mut Screen, attempt: impl Fn(&mut Screen) -> bool) {
     assert!((0..3).any(&mut is_done), "{}", screen.contents());
 }
 
-/// Goes to a row with this in it. A row that has just disappeared leaves nothing selected.
+/// Selects a row that contains this text. After a row has disappeared nothing is selected.
 fn select(screen: &mut Screen, key: &str, text: &str) {
     wait_for("a row to be selected", || {
         // Enter after a question that closed on its own has opened the page of a row.

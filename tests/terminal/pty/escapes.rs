@@ -2,8 +2,8 @@
 
 use locktop::keys::{Code, Key};
 
-/// What a terminal sends for a key. Escape as terminals with the kitty keyboard protocol send it: what follows the lone byte before
-/// the program has read it would be taken for the same key with Alt.
+/// The bytes that a terminal sends for a key. Escape is sent as in the kitty keyboard protocol: otherwise a
+/// key that follows the lone byte too early would be read as the same key with Alt.
 pub(crate) fn of(key: Key) -> Vec<u8> {
     let plain: Vec<u8> = match key.code {
         Code::Char(character) if key.ctrl => vec![(character.to_ascii_lowercase() as u8) & 0x1f],
@@ -33,13 +33,13 @@ pub(crate) fn of(key: Key) -> Vec<u8> {
 pub(crate) enum Piece {
     /// Characters.
     Text(String),
-    /// `ESC [`, with its parameters and its last letter.
+    /// `ESC [` with its parameters and its final byte.
     Csi(String, char),
-    /// Anything else: a control character, or another escape sequence's first bytes.
+    /// Anything else: a control character, or the first bytes of another escape sequence.
     Other(String),
 }
 
-/// Takes the program's output to pieces.
+/// Splits the program's output into parts.
 pub(crate) fn pieces(raw: &[u8]) -> Vec<Piece> {
     let text = std::str::from_utf8(raw).expect("the output is UTF-8");
     let mut pieces = Vec::new();

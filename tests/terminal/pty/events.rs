@@ -15,15 +15,15 @@ use super::support::{self, is_long, wait_until};
 /// Waits at a time.
 const ROUND: i64 = 4;
 
-/// The first of the keys that are waited for: such a number is in no other text on the screen.
+/// The first of the keys that the sessions wait for: no other text on the screen contains such a number.
 const FIRST: i64 = 770_001;
 
-/// What the sessions of the program run or ran last, and since when.
+/// The current or last statement of the program's sessions, and its start.
 const POLLS: &str = "SELECT pid, query, query_start FROM pg_stat_get_activity(NULL)
     WHERE application_name = 'locktop' AND pid <> pg_backend_pid() AND query_start IS NOT NULL";
 
-/// Waits until the program has polled that often from now on. Each statement of a poll runs once in it: from one run of the
-/// same statement to the next there was a whole poll, whatever it began with.
+/// Waits for this many complete polls. Each statement of a poll runs once in it: from one run of a statement
+/// to the next there was a whole poll, whichever statement was first.
 async fn polled(client: &tokio_postgres::Client, times: usize) {
     type Run = (i32, String);
     let mut runs: HashMap<Run, Vec<chrono::DateTime<chrono::Utc>>> = HashMap::new();
@@ -40,14 +40,14 @@ async fn polled(client: &tokio_postgres::Client, times: usize) {
     .await;
 }
 
-/// How often the thread that draws was given a processor.
+/// How often the thread that draws was scheduled.
 fn turns(pid: Pid) -> Option<u64> {
     let pid = pid.as_raw_pid();
     let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/schedstat")).ok()?;
     text.split_whitespace().nth(2)?.parse().ok()
 }
 
-/// Waits until the thread that draws is blocked, though it is asked again and again to redraw everything.
+/// Waits until the thread that draws is blocked, although it is requested repeatedly to redraw everything.
 async fn drawing_blocks(screen: &mut Screen, client: &tokio_postgres::Client) {
     let Some(mut before) = turns(screen.pid()) else { return };
     wait_until("the drawing to be held up", async || {
@@ -70,7 +70,8 @@ fn waiter(connection: Connection, key: i64) -> JoinHandle<Connection> {
     })
 }
 
-/// Lets sessions wait, each for a key of its own, until at least two polls must have seen that; then releases the keys.
+/// Makes sessions wait, each for its own key, until at least two polls must have seen that; then releases the
+/// keys.
 async fn round(
     holder: &Connection,
     waiters: Vec<Connection>,
@@ -113,7 +114,7 @@ async fn no_wait_is_lost_while_the_terminal_is_not_read() {
     screen.shows("connected to PostgreSQL");
 
     screen.stop_reading();
-    // A few whole frames of this size are more than a terminal takes that is not read.
+    // A few frames of this size fill the buffer of a terminal that is not read.
     screen.resize((240, 90));
     drawing_blocks(&mut screen, &observer).await;
     let stopped = clock::monotonic();

@@ -1,4 +1,4 @@
-//! A standby, and what it becomes when its primary dies.
+//! A standby, and its promotion after its primary has died.
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::schema::{self, SchemaName};
@@ -12,7 +12,7 @@ async fn client(server: &EmbeddedServer) -> Client {
     support::open(&support::conninfo(server)).await.client
 }
 
-/// A primary with a task, and its standby, which follows.
+/// A primary with a task, and a standby of it.
 async fn pair() -> (EmbeddedServer, EmbeddedServer) {
     let mut primary = EmbeddedServer::start(Options::default()).await.unwrap();
     let mut first = support::open(&support::conninfo(&primary)).await;
@@ -59,7 +59,7 @@ async fn a_standby_is_shown_with_its_replication_lag() {
     assert_eq!(dashboard.asked(), 0);
     dashboard.take_away("which is read-only");
 
-    // It lags as long as it does not replay what it has received.
+    // The standby lags as long as it does not replay the received WAL.
     observer.batch_execute("SELECT pg_wal_replay_pause()").await.unwrap();
     becomes(&observer, "SELECT pg_get_wal_replay_pause_state()", "paused").await;
     client(&primary).await.batch_execute("CREATE TABLE later ()").await.unwrap();
@@ -71,7 +71,7 @@ async fn a_standby_is_shown_with_its_replication_lag() {
     dashboard.screen.shows(" standby");
     dashboard.screen.shows(" · lag 0s · ");
 
-    // Without a primary the lag is not known.
+    // Without a primary the lag is unknown.
     primary.kill_hard().await.unwrap();
     dashboard.screen.shows(" standby");
     dashboard.screen.shows(" · no WAL stream · ");
@@ -87,7 +87,7 @@ async fn with_three_hosts_it_follows_the_primary() {
     let holder = client(&primary).await;
     holder.batch_execute("SELECT pg_advisory_lock(4711)").await.unwrap();
     let (there, here) = (primary.socket_dir().display(), standby.socket_dir().display());
-    // One that never answered, the standby, and the primary.
+    // A server that never answered, the standby, and the primary.
     let target = format!(
         "host=/nonexistent,{here},{there} port=5432 user=postgres dbname=postgres sslmode=disable \
          target_session_attrs=read-write"
@@ -99,13 +99,13 @@ async fn with_three_hosts_it_follows_the_primary() {
     primary.kill_hard().await.unwrap();
     dashboard.screen.wait_for("DOWN with the age of the data", |screen| {
         let text = screen.contents();
-        // Its holder may have ended before the last snapshot: it ends with the server's first process.
+        // The holder may have ended before the last snapshot: it ended at the latest with the postmaster.
         text.contains("DOWN, data ") && text.contains("s old") && text.contains("report")
     });
     let observer = client(&standby).await;
     observer.batch_execute("SELECT pg_promote()").await.unwrap();
     observer.batch_execute("SELECT pg_advisory_lock(4712)").await.unwrap();
-    // The lock of the old primary is not shown any more, and the one of the new primary is.
+    // The lock of the old primary is no longer shown, and the one of the new primary is.
     dashboard.screen.wait_for("the new primary", |screen| {
         let text = screen.contents();
         text.contains("LIVE") && text.contains(" primary") && text.contains("4712") && !text.contains("4711")

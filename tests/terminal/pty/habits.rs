@@ -1,10 +1,11 @@
-//! The dashboard in daily use: it starts as it was left, notifies a user who does not watch it, and limits its load on the server.
+//! The dashboard in daily use: it starts with its last settings, notifies a user who does not watch it, and
+//! limits its load on the server.
 
 use locktop::demo::scenario::AdvisoryContention;
 use locktop::pg::conninfo::ConnInfo;
 use tokio_postgres::Client;
 
-use super::dashboard::{Dashboard, is_there};
+use super::dashboard::{Dashboard, session_exists};
 use super::incident::Incident;
 use super::support;
 
@@ -64,7 +65,7 @@ async fn a_critical_finding_rings_the_bell_and_appears_in_the_title() {
 async fn an_expensive_poll_is_run_less_often() {
     let server = support::server().await;
     support::database(server).await;
-    // Whatever reading pg_locks takes, it is more than that.
+    // Any time for reading pg_locks is above this limit.
     let mut dashboard = Dashboard::with((120, 35), &server.conninfo(), &[], "server_load = 0.0000001\n");
     dashboard.screen.shows("refreshing every 60s: reading pg_locks takes the server");
     dashboard.screen.shows("LIVE 0.2s → 60s");
@@ -103,9 +104,9 @@ async fn sessions_of_a_kind_are_ended_by_a_filter_and_marks() {
     dashboard.screen.keys("*");
     dashboard.screen.shows("3 marked");
     dashboard.question("K", "Terminate 3");
-    // One of them commits while the question is read.
+    // One of the sessions commits while the question is open.
     left_open[0].batch_execute("COMMIT").await.unwrap();
-    // The question is another one for that, and takes nothing that was typed before it was seen.
+    // This replaces the question, and the new one ignores keys that were typed before it was drawn.
     dashboard.screen.wait_for("the question as it is now", |screen| {
         let contents = screen.contents();
         contents.contains("its transaction has ended: skipped") && contents.contains("terminate: _")
@@ -114,7 +115,7 @@ async fn sessions_of_a_kind_are_ended_by_a_filter_and_marks() {
     dashboard.screen.shows("2 of 3 terminated");
     for (at, is_left) in [(0, true), (1, false), (2, false), (3, true), (4, true)] {
         support::wait_until("the right sessions to be terminated", async || {
-            is_there(&admin, pids[at]).await == is_left
+            session_exists(&admin, pids[at]).await == is_left
         })
         .await;
     }

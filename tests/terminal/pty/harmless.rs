@@ -1,4 +1,5 @@
-//! What is typed, pasted and done to the terminal beside the question, at every step of it, does nothing to anybody.
+//! Typed and pasted input and changes of the terminal that do not answer the question have no effect on any
+//! session, at every step of it.
 
 use locktop::pg::connect::Connection;
 use locktop::pg::conninfo::ConnInfo;
@@ -6,21 +7,21 @@ use rustix::process::Signal;
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
-use super::dashboard::{Dashboard, becomes, is_there};
+use super::dashboard::{Dashboard, becomes, session_exists};
 use super::incident::Incident;
 use super::screen::Size;
 use super::support;
 
 const SIZE: Size = (100, 30);
-/// A terminal in which there is no room for the question.
+/// A terminal that is too small for the question.
 const SMALL: Size = (59, 20);
 const ARMED: &str = "y terminate";
 const NOTHING: &str = "nothing was done";
 
-/// Somebody in a transaction, and two who wait for what he holds.
+/// A session with an open transaction, and two that wait for its lock.
 struct Scene {
     info: ConnInfo,
-    look: Client,
+    observer: Client,
     holder: Connection,
     pid: i32,
     waiters: Vec<JoinHandle<()>>,
@@ -28,15 +29,15 @@ struct Scene {
 
 impl Scene {
     async fn new(info: ConnInfo) -> Self {
-        let look = support::open(&info).await.client;
+        let observer = support::open(&info).await.client;
         let holder = support::open(&info).await;
         let pid = support::pid(&holder.client).await;
-        let mut scene = Self { info, look, holder, pid, waiters: Vec::new() };
+        let mut scene = Self { info, observer, holder, pid, waiters: Vec::new() };
         scene.block().await;
         scene
     }
 
-    /// The holder begins another transaction, and others wait for it.
+    /// The holder begins another transaction, and the others wait for it.
     async fn block(&mut self) {
         self.holder.client.batch_execute("BEGIN; SELECT pg_advisory_xact_lock(42)").await.unwrap();
         for _ in 0..2 {
@@ -45,11 +46,15 @@ impl Scene {
                 async move { drop(waiter.client.batch_execute("SELECT pg_advisory_xact_lock(42)").await) };
             self.waiters.push(tokio::spawn(task));
         }
-        becomes(&self.look, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted", "2")
-            .await;
+        becomes(
+            &self.observer,
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted",
+            "2",
+        )
+        .await;
     }
 
-    /// Opens the question about the holder, as the only root.
+    /// Opens the question about the holder, which is the only root.
     fn ask(&self, dashboard: &mut Dashboard) {
         self.select(dashboard);
         dashboard.question("K", ARMED);
@@ -61,16 +66,16 @@ impl Scene {
     }
 
     async fn is_unharmed(&self, dashboard: &Dashboard, step: &str) {
-        assert!(is_there(&self.look, self.pid).await, "{step}");
+        assert!(session_exists(&self.observer, self.pid).await, "{step}");
         assert_eq!(dashboard.asked(), 0, "{step}");
     }
 }
 
-/// Closes the question, which is still there: nothing was confirmed.
+/// Closes the open question: nothing was confirmed.
 fn close(dashboard: &mut Dashboard) {
     dashboard.screen.keys("<esc>");
     dashboard.screen.shows(NOTHING);
-    // Any key takes the message away.
+    // Any key removes the message.
     dashboard.screen.keys("g");
     dashboard.screen.hides(NOTHING);
 }
@@ -81,7 +86,7 @@ async fn nothing_but_an_answer_to_the_question_on_the_screen_does_anything() {
     let mut scene = Scene::new(incident.info()).await;
     let mut dashboard = Dashboard::at(SIZE, &incident.server.conninfo(), &["--screen", "chains"]);
 
-    // Typed ahead: whoever types on had not seen the question.
+    // Keys typed ahead were typed before the question was drawn.
     for typed in ["Ky", "Kyyyy", "KY", "K\ty"] {
         scene.select(&mut dashboard);
         dashboard.screen.write(typed.as_bytes());
@@ -90,7 +95,7 @@ async fn nothing_but_an_answer_to_the_question_on_the_screen_does_anything() {
         scene.is_unharmed(&dashboard, typed).await;
     }
 
-    // A paste is no answer, whether the question is on the screen already or not.
+    // A paste is no answer, whether or not the question is already on the screen.
     scene.select(&mut dashboard);
     dashboard.screen.write(b"K\x1b[200~y\x1b[201~");
     dashboard.screen.shows(ARMED);
@@ -98,8 +103,8 @@ async fn nothing_but_an_answer_to_the_question_on_the_screen_does_anything() {
     close(&mut dashboard);
     scene.is_unharmed(&dashboard, "paste").await;
 
-    // Escape, Enter (the focus is on Cancel), Ctrl-C and another letter close it, and what comes after them in the same write is for
-    // the screen below.
+    // Escape, Enter (the focus is on Cancel), Ctrl-C and another letter close the question; keys that follow
+    // in the same write go to the screen below.
     for typed in ["\r", "\x03", "ny", "q"] {
         scene.ask(&mut dashboard);
         dashboard.screen.write(typed.as_bytes());
@@ -109,7 +114,7 @@ async fn nothing_but_an_answer_to_the_question_on_the_screen_does_anything() {
         dashboard.screen.hides("nothing was done");
     }
 
-    // Somebody else is meant after Tab: that has to be seen first.
+    // Tab selects another target, which must be drawn first.
     scene.select(&mut dashboard);
     dashboard.screen.keys("j");
     dashboard.question("K", ARMED);
@@ -124,7 +129,8 @@ async fn nothing_but_an_answer_to_the_question_on_the_screen_does_anything() {
 
     resized(&scene, &mut dashboard).await;
 
-    // The target is over while the question about it is open: the key that was meant for it is for nobody else.
+    // The target's transaction ends while the question is open: the key that was meant for it affects no
+    // other session.
     scene.ask(&mut dashboard);
     scene.holder.client.batch_execute("COMMIT").await.unwrap();
     dashboard.screen.shows("nothing was done");
@@ -133,8 +139,8 @@ async fn nothing_but_an_answer_to_the_question_on_the_screen_does_anything() {
     scene.is_unharmed(&dashboard, "its transaction ended").await;
     dashboard.take_away(NOTHING);
 
-    // The same, and the key comes before the program has heard of it.
-    becomes(&scene.look, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'", "0").await;
+    // The same, but the key arrives before the program knows about the end.
+    becomes(&scene.observer, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'", "0").await;
     scene.block().await;
     scene.ask(&mut dashboard);
     dashboard.screen.signal(Signal::STOP);
@@ -144,8 +150,8 @@ async fn nothing_but_an_answer_to_the_question_on_the_screen_does_anything() {
     dashboard.screen.hides(ARMED);
     support::wait_for("its result", || dashboard.on_record("\"event\":\"result\"") == dashboard.asked());
     assert_eq!(dashboard.on_record("\"fate\":\"done\""), 0);
-    assert!(is_there(&scene.look, scene.pid).await);
-    // It is on record a moment before it is on the screen.
+    assert!(session_exists(&scene.observer, scene.pid).await);
+    // The result is recorded just before it is on the screen.
     dashboard.take_away("no longer matched");
     // If a snapshot arrived first, the question is over and is closed.
     dashboard.take_away("nothing was done");
@@ -170,13 +176,13 @@ async fn resized(scene: &Scene, dashboard: &mut Dashboard) {
     dashboard.screen.resize(SMALL);
     dashboard.screen.hides(ARMED);
     dashboard.screen.keys("y");
-    // It grows again, and the key is there before the frame.
+    // The terminal grows again, and the key arrives before the frame.
     dashboard.screen.signal(Signal::STOP);
     dashboard.screen.resize(SIZE);
     dashboard.screen.write(b"y");
     dashboard.screen.signal(Signal::CONT);
     dashboard.screen.shows("[Back] Enter");
-    // The key may be read only now, together with this one: it is no answer either.
+    // The program may read the first key only now, together with this one: it is no answer either.
     dashboard.screen.keys("<pgup>");
     dashboard.screen.shows(ARMED);
     close(dashboard);

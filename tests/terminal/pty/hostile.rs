@@ -8,8 +8,8 @@ use super::incident::Incident;
 use super::screen::{Screen, column_of, find};
 use super::support;
 
-/// What a query can hold: a title, a clipboard, a cleared screen, a cursor's place, colours, a bell, C1 controls, the
-/// marks of right-to-left text, a carriage return.
+/// Possible contents of a query: a title, a clipboard, clearing the screen, a cursor position, colours, a
+/// bell, C1 controls, the marks of right-to-left text, a carriage return.
 const ATTACK: &str = "\x1b]2;owned\x07\x1b]52;c;b3duZWQ=\x1b\\\x1b[2J\x1b[1;1HOWNED\x1b[31;5m\x07\u{9b}5mA\u{9d}2;owned\u{9c}\u{202e}B\u{200b}\r\n\x1bc\x08\x7f";
 
 /// Sequences that the program itself writes.
@@ -28,7 +28,7 @@ fn is_own(piece: &Piece) -> bool {
     }
 }
 
-/// Goes through the screens that show the text, quits, and checks everything that was written.
+/// Opens the screens that show the text, quits, and checks all output.
 fn visit_screens(mut screen: Screen, pid: i32, shown: &str) {
     let pid = pid.to_string();
     screen.shows(&pid);
@@ -36,7 +36,7 @@ fn visit_screens(mut screen: Screen, pid: i32, shown: &str) {
         screen.keys(keys);
         screen.shows(text);
     }
-    // One row alone, so that it is known which one is opened.
+    // Only one row, so that it is the one that is opened.
     screen.keys(&format!("/pid:{pid}<enter>"));
     screen.shows(&format!("/pid:{pid} shows 1 of"));
     screen.keys("g<enter>");
@@ -114,7 +114,7 @@ async fn text_after_wide_characters_is_in_its_column() {
         find(screen, "報表生成者@").is_some()
             && [pid, root].iter().all(|pid| shown(*pid, "SELECT") == Some(column + 1))
     });
-    // Nothing was pushed over the edge.
+    // No text was pushed over the edge.
     let seen = screen.seen();
     let emulator = seen.emulator.screen();
     assert!((0..40).all(|row| !emulator.row_wrapped(row)), "{}", emulator.contents());

@@ -2,7 +2,7 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::dashboard::{Dashboard, is_there};
+use super::dashboard::{Dashboard, session_exists};
 use super::incident::Incident;
 use super::support;
 
@@ -37,7 +37,7 @@ async fn an_unanswered_action_is_reported_at_the_next_start() {
     support::wait_for("the server to have signalled it", || has_its_signal(pid));
     dashboard.quit();
     assert_eq!(dashboard.on_record("\"event\":\"result\""), 0);
-    assert!(is_there(&observer, pid).await);
+    assert!(session_exists(&observer, pid).await);
 
     dashboard.again(SIZE, &target, &["--screen", "events"]);
     dashboard.screen.shows(&format!("terminate {pid}"));
@@ -45,6 +45,6 @@ async fn an_unanswered_action_is_reported_at_the_next_start() {
     dashboard.quit();
     // The request is still valid after the program has ended.
     kill_process(process, Signal::CONT).unwrap();
-    support::wait_until("it ends", async || !is_there(&observer, pid).await).await;
+    support::wait_until("it ends", async || !session_exists(&observer, pid).await).await;
     assert_eq!((dashboard.asked(), dashboard.on_record("outcome unknown")), (1, 0));
 }

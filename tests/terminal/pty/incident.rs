@@ -1,4 +1,4 @@
-//! A server with something going on in it, and the program that looks at it.
+//! A server with an incident, and the program connected to it.
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::demo::scenario::{AdvisoryContention, Running, Scenario, ScratchSchema, Timing};
@@ -7,7 +7,7 @@ use locktop::pg::conninfo::ConnInfo;
 use super::screen::{Screen, Size};
 use super::{shell, support};
 
-/// A server of one test, with sessions that wait.
+/// A server for one test, with waiting sessions.
 pub(crate) struct Incident {
     pub(crate) server: EmbeddedServer,
     pub(crate) scratch: ScratchSchema,
@@ -15,14 +15,14 @@ pub(crate) struct Incident {
 }
 
 impl Incident {
-    /// A server where nothing happens yet.
+    /// A server without an incident.
     pub(crate) async fn none() -> Self {
         let server = EmbeddedServer::start(Options::default()).await.unwrap();
         let scratch = ScratchSchema::open(&support::conninfo(&server)).await.unwrap();
         Self { server, scratch, running: Vec::new() }
     }
 
-    /// A server where these are played.
+    /// A server on which these scenarios are played.
     pub(crate) async fn of(scenarios: &[Scenario]) -> Self {
         let mut incident = Self::none().await;
         for scenario in scenarios {

@@ -1,4 +1,4 @@
-//! A blocker that is known: ignored for this run, taken back, and printed at the end for the config file.
+//! A known blocker: ignored for this run, restored, and printed at the end for the config file.
 
 use rustix::process::Signal;
 
@@ -6,8 +6,8 @@ use super::binary::{locktop, run_beside};
 use super::dashboard::Dashboard;
 use super::incident::Incident;
 
-/// What the root is to `locktop snapshot` by a config file: how bad, and in which words.
-async fn told(incident: &Incident, config: &std::path::Path) -> (String, String) {
+/// The severity and summary of the root in `locktop snapshot` with a config file.
+async fn finding(incident: &Incident, config: &std::path::Path) -> (String, String) {
     let target = incident.server.conninfo();
     let config = config.to_str().unwrap();
     let left = run_beside(locktop(&["snapshot", "--format", "json", "--config", config, &target])).await;
@@ -28,7 +28,7 @@ fn expect(dashboard: &mut Dashboard, incident: &Incident) {
     dashboard.screen.shows("is expected now, in this run");
 }
 
-/// What was printed after the terminal was restored.
+/// The output after the terminal was restored.
 fn printed(dashboard: &Dashboard) -> String {
     dashboard.screen.raw_tail().replace("\x1b[?25h", "").replace('\r', "")
 }
@@ -38,10 +38,10 @@ async fn a_known_blocker_is_ignored_and_taken_back_and_printed_for_the_config() 
     let incident = Incident::crowd(5).await;
     let target = incident.server.conninfo();
     let before = "# mine\nrefresh = \"0.2s\"\n";
-    // No server is asked for anything: it is there in read-only mode.
+    // Sends nothing to the server: it is available in read-only mode.
     let mut dashboard = Dashboard::with((120, 35), &target, &["--read-only"], before);
     let config = dashboard.config();
-    assert_eq!(told(&incident, &config).await.0, "critical");
+    assert_eq!(finding(&incident, &config).await.0, "critical");
     expect(&mut dashboard, &incident);
     dashboard.screen.shows(", expected: known since 20");
     dashboard.screen.hides("CRIT");
@@ -55,7 +55,7 @@ async fn a_known_blocker_is_ignored_and_taken_back_and_printed_for_the_config() 
     assert!(text.starts_with(&begin) && text.matches("[[expected]]").count() == 1, "{text}");
 
     std::fs::write(&config, format!("{before}{text}")).unwrap();
-    let (severity, summary) = told(&incident, &config).await;
+    let (severity, summary) = finding(&incident, &config).await;
     assert_eq!(severity, "info");
     assert!(summary.contains(", expected: known since "), "{summary}");
     dashboard.again((120, 35), &target, &[]);

@@ -2,7 +2,7 @@
 
 use rustix::process::Pid;
 
-use super::dashboard::{Dashboard, is_there};
+use super::dashboard::{Dashboard, session_exists};
 use super::incident::Incident;
 use super::outage::{Stopped, is_down};
 use super::{process, support};
@@ -18,7 +18,7 @@ async fn a_stopped_server_is_shown_as_down_until_it_continues() {
     let mut screen = incident.looked_at((80, 24));
     let postmaster = incident.server.pid().unwrap();
     let mut all = process::children(Pid::from_raw(postmaster).unwrap());
-    // First: it would start others in place of those that do not answer.
+    // The postmaster first: it would start new processes for those that do not answer.
     all.insert(0, postmaster);
     assert!(all.len() > 8, "{all:?}");
     let stopped: Vec<_> = all.into_iter().map(Stopped::new).collect();
@@ -51,11 +51,11 @@ async fn sessions_of_its_own_that_are_terminated() {
         .wait("the loss to be noticed", |seen| String::from_utf8_lossy(&seen.raw).contains("DOWN"));
     dashboard.screen.shows("LIVE");
     super::dashboard::becomes(&observer, &count, "2").await;
-    // The one that acts as well.
+    // Also the session that acts.
     dashboard.select_first(&root.to_string());
     dashboard.question("K", "y terminate");
     dashboard.screen.keys("y");
-    support::wait_until("it has ended", async || !is_there(&observer, root).await).await;
+    support::wait_until("it has ended", async || !session_exists(&observer, root).await).await;
     // The server's message is among the events; if it answered a statement outside of the poll, the connection just ends.
     dashboard.screen.keys("8");
     dashboard.screen.wait_for("why the connection was lost", |screen| {

@@ -1,4 +1,4 @@
-//! The real program in a real pseudo terminal, before a real server, seen through a terminal emulator.
+//! The real program in a pseudo terminal, connected to a real server, seen through a terminal emulator.
 
 #[path = "../../support/suite.rs"]
 mod support;

@@ -44,7 +44,7 @@ async fn a_click_selects_and_the_wheel_moves() {
         wheel(&mut screen, at, false);
     }
     screen.shows_selected(&incident.root().to_string());
-    // Outside of the rows nothing happens.
+    // A click outside of the rows has no effect.
     click(&mut screen, (0, 0));
     click(&mut screen, (34, 119));
     screen.keys("m");
@@ -63,7 +63,7 @@ async fn a_paste_is_typed_in_the_filter_and_ignored_elsewhere() {
     let root = incident.root().to_string();
     let mut screen = incident.looked_at((120, 35));
     assert!(screen.seen().emulator.screen().bracketed_paste());
-    // Each of these would do something as a key: quit, change the screen, open the help.
+    // Each of these characters would have an effect as a key: quit, change the screen, open the help.
     screen.write(b"\x1b[200~q7?p\x03\r\x1b[201~");
     screen.keys("/");
     screen.shows("Enter keep");

@@ -1,8 +1,8 @@
-//! The network between the program and the server fails, in each of the ways that networks have.
+//! The network between the program and the server fails, in each of the ways that networks fail.
 
 use std::time::Duration;
 
-use super::dashboard::{Dashboard, is_there};
+use super::dashboard::{Dashboard, session_exists};
 use super::incident::Incident;
 use super::outage::is_down;
 use super::proxy::Proxy;
@@ -87,7 +87,7 @@ impl Acting {
     }
 }
 
-/// A firewall that forgets connections answers nothing on them, also after the network has recovered.
+/// A firewall that has forgotten connections drops their packets, also after the network has recovered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn connections_that_stay_silent_for_ever_are_replaced() {
     let Acting { incident: _incident, root, network, observer, mut dashboard } = Acting::at((80, 24)).await;
@@ -116,7 +116,7 @@ async fn terminate(dashboard: &mut Dashboard, observer: &tokio_postgres::Client,
     dashboard.select_first(&root.to_string());
     dashboard.question("K", "y terminate");
     dashboard.screen.keys("y");
-    support::wait_until("it has ended", async || !is_there(observer, root).await).await;
+    support::wait_until("it has ended", async || !session_exists(observer, root).await).await;
     dashboard.done(1);
 }
 
@@ -143,7 +143,7 @@ async fn a_slow_network_is_no_loss() {
     network.delay(Duration::from_millis(300));
     let mut screen = Screen::spawn((120, 35), &[], &[&network.target(), "--refresh", "0.2s"]);
     screen.shows(&incident.root().to_string());
-    // How long a poll takes.
+    // Duration of a poll.
     screen.wait_for("its time", |screen| {
         let text = screen.contents();
         let time =
@@ -156,7 +156,7 @@ async fn a_slow_network_is_no_loss() {
     quit(screen);
 }
 
-/// A statement sent into silence would arrive when it is not wanted any more.
+/// A statement sent into a silent network would arrive when it is not wanted any more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn nothing_is_sent_into_silence() {
     let Acting { incident: _incident, root, network, observer, mut dashboard } = Acting::at((110, 24)).await;
@@ -166,9 +166,9 @@ async fn nothing_is_sent_into_silence() {
     dashboard.screen.keys("y");
     dashboard.screen.shows("not tried: no connection");
     network.resume();
-    // All that was held up has arrived by then.
+    // All data that was held back has arrived by then.
     is_live(&dashboard.screen, &root.to_string());
-    assert!(is_there(&observer, root).await);
+    assert!(session_exists(&observer, root).await);
     assert_eq!(dashboard.asked(), 0);
     terminate(&mut dashboard, &observer, root).await;
     dashboard.quit();

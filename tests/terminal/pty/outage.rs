@@ -6,7 +6,7 @@ use super::incident::Incident;
 use super::screen::Screen;
 use super::support;
 
-/// Stops a process for as long as this lives.
+/// Stops a process until this is dropped.
 pub(super) struct Stopped(Pid);
 
 impl Stopped {
@@ -23,7 +23,7 @@ impl Drop for Stopped {
     }
 }
 
-/// The data is shown as old, the rows stay, and the keys work.
+/// The data is shown as old, the rows remain, and the keys work.
 pub(super) fn is_down(screen: &mut Screen, root: &str) {
     screen.wait_for("DOWN with the age of the data", |screen| {
         let text = screen.contents();

@@ -1,8 +1,8 @@
-//! `--log FILE` of a dashboard: what it did, and no secret.
+//! `--log FILE` of a dashboard: it contains the actions of locktop, and no secret.
 
 use std::os::unix::fs::PermissionsExt;
 
-use super::dashboard::{Dashboard, becomes, is_there};
+use super::dashboard::{Dashboard, becomes, session_exists};
 use super::incident::Incident;
 use super::support;
 
@@ -16,7 +16,7 @@ async fn a_log_has_the_connection_its_loss_and_an_action_and_no_secret() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("bug.log");
     let file = path.to_str().unwrap();
-    // A password that the server does not ask for, and statements with literals.
+    // A password that the server does not require, and statements with literals.
     let target = format!("{} password={SECRET}", incident.server.conninfo());
     client.batch_execute(&format!("SET application_name = E'x\\x1b]0;y'; SELECT '{SECRET}'")).await.unwrap();
     let mut dashboard = Dashboard::with((120, 35), &target, &["--log", file], "");
@@ -28,7 +28,7 @@ async fn a_log_has_the_connection_its_loss_and_an_action_and_no_secret() {
     dashboard.select_first(&root.to_string());
     dashboard.question("K", "y terminate");
     dashboard.screen.keys("y");
-    support::wait_until("it has ended", async || !is_there(&client, root).await).await;
+    support::wait_until("it has ended", async || !session_exists(&client, root).await).await;
     support::wait_for("the action in the log", || has(&format!("terminate {root}")) && has(": done, "));
 
     // The poll loses its session, and gets another one.

@@ -1,4 +1,4 @@
-//! Panics, which the program has on request in debug builds.
+//! Panics, which debug builds raise on request.
 
 use rustix::process::Signal;
 
@@ -10,7 +10,7 @@ use super::signals::block_its_writes;
 fn message_is_left(screen: &Screen, place: &str) {
     screen.assert_restored();
     let message = format!("LOCKTOP_PANIC={place} asks for a panic");
-    // Its lines are wrapped at the edge.
+    // The terminal wraps its lines at the edge.
     let shown = screen.contents().replace('\n', "");
     assert!(shown.contains(&message), "{place}: {}", screen.contents());
     let tail = screen.raw_tail();
@@ -29,7 +29,7 @@ async fn a_panic_gives_the_terminal_back_and_is_read_on_it() {
     }
 }
 
-/// One that the screens do not depend on.
+/// A panic in a part that the screens do not depend on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 #[cfg_attr(not(debug_assertions), ignore = "the fault exists in debug builds alone")]
 async fn a_panic_of_any_task_ends_the_program() {

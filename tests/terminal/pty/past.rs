@@ -104,7 +104,8 @@ async fn a_recording_is_shown_without_its_server() {
     screen.assert_restored();
 }
 
-/// A recorder in a terminal prints what it does and how to end it; a replay reports that the requested time is before its start.
+/// A recorder in a terminal prints what it does and how to end it; a replay reports that the requested time
+/// is before its start.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn record_announces_itself_and_replay_reports_a_time_before_its_start() {
     let folder = tempfile::tempdir().unwrap();

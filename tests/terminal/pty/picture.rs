@@ -1,6 +1,8 @@
-//! The pictures in the README and the manual: `LOCKTOP_PICTURE=1 cargo test --test terminal picture` draws them anew, into `docs/pictures`.
+//! The pictures in the README and the manual: `LOCKTOP_PICTURE=1 cargo test --test terminal picture` redraws
+//! them in `docs/pictures`.
 //!
-//! One for each screen, the detail of a backend, the findings and two questions, all of one run of `locktop demo`.
+//! One picture for each screen, for the detail of a backend, the findings and two questions, all from one run
+//! of `locktop demo`.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -11,14 +13,14 @@ use super::screen::Screen;
 
 /// Columns of the terminal.
 const COLUMNS: u16 = 120;
-/// Rows where there is much to show, and where there is less.
+/// Number of rows for a screen with much content, and for one with little.
 const TALL: u16 = 35;
 /// As above.
 const LOW: u16 = 26;
-/// No picture is larger, in bytes.
+/// Maximum size of a picture in bytes.
 const LARGEST: usize = 150_000;
 
-/// Of one character, in pixels.
+/// Size of a character in pixels.
 const WIDTH: f64 = 8.4;
 const HEIGHT: f64 = 18.0;
 const MARGIN: f64 = 14.0;
@@ -28,9 +30,9 @@ const FOREGROUND: &str = "#d0d7de";
 const FONTS: &str =
     "ui-monospace, 'DejaVu Sans Mono', 'SF Mono', Menlo, Consolas, 'Liberation Mono', monospace";
 
-/// How a run of cells looks.
+/// The style of a run of cells.
 #[derive(Debug, Clone, PartialEq)]
-struct Look {
+struct Style {
     foreground: String,
     background: Option<String>,
     bold: bool,
@@ -45,27 +47,27 @@ fn hex(color: Color) -> Option<String> {
     }
 }
 
-fn look(cell: &vt100::Cell) -> Look {
+fn style(cell: &vt100::Cell) -> Style {
     let foreground = hex(cell.fgcolor()).unwrap_or_else(|| FOREGROUND.to_owned());
     let background = hex(cell.bgcolor());
     let (bold, underline) = (cell.bold(), cell.underline());
     if cell.inverse() {
         let swapped = background.unwrap_or_else(|| BACKGROUND.to_owned());
-        return Look { foreground: swapped, background: Some(foreground), bold, underline };
+        return Style { foreground: swapped, background: Some(foreground), bold, underline };
     }
-    Look { foreground, background, bold, underline }
+    Style { foreground, background, bold, underline }
 }
 
-/// Cells of one look beside each other.
+/// Adjacent cells with the same style.
 struct Run {
-    look: Look,
-    /// Columns from the first, and up to the last.
+    style: Style,
+    /// The first column, and the column after the last one.
     columns: (u16, u16),
-    /// Where each begins, and its text.
+    /// The column and the text of each cell.
     cells: Vec<(u16, String)>,
 }
 
-/// A wide character makes a run of its own, since fonts do not agree on its width.
+/// A wide character is a run of its own, since fonts do not agree on its width.
 fn runs(screen: &vt100::Screen, row: u16) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     let mut after_wide = false;
@@ -75,13 +77,13 @@ fn runs(screen: &vt100::Screen, row: u16) -> Vec<Run> {
             continue;
         }
         let text = if cell.has_contents() { cell.contents() } else { " " };
-        let (look, end) = (look(cell), column + if cell.is_wide() { 2 } else { 1 });
+        let (style, end) = (style(cell), column + if cell.is_wide() { 2 } else { 1 });
         match runs.last_mut() {
-            Some(run) if run.look == look && !cell.is_wide() && !after_wide => {
+            Some(run) if run.style == style && !cell.is_wide() && !after_wide => {
                 run.columns.1 = end;
                 run.cells.push((column, text.to_owned()));
             }
-            _ => runs.push(Run { look, columns: (column, end), cells: vec![(column, text.to_owned())] }),
+            _ => runs.push(Run { style, columns: (column, end), cells: vec![(column, text.to_owned())] }),
         }
         after_wide = cell.is_wide();
     }
@@ -92,15 +94,15 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// Where columns begin, and how wide they are.
+/// The position and the width of a range of columns.
 fn place((from, to): (u16, u16)) -> (f64, f64) {
     (MARGIN + f64::from(from) * WIDTH, f64::from(to - from) * WIDTH)
 }
 
-/// What is behind runs of one background.
+/// The background of adjacent runs with the same one.
 fn rectangle(out: &mut String, runs: &[Run], row: u16) {
     let (Some(first), Some(last)) = (runs.first(), runs.last()) else { return };
-    let Some(background) = &first.look.background else { return };
+    let Some(background) = &first.style.background else { return };
     let (x, width) = place((first.columns.0, last.columns.1));
     let y = MARGIN + f64::from(row) * HEIGHT;
     writeln!(
@@ -110,18 +112,18 @@ fn rectangle(out: &mut String, runs: &[Run], row: u16) {
     .unwrap();
 }
 
-/// The words of a run, each as wide as its cells: then all stand in line whatever the font.
+/// The words of a run, each as wide as its cells: then all are aligned in any font.
 fn words(out: &mut String, run: &Run, row: u16) {
     let y = MARGIN + f64::from(row) * HEIGHT + BASELINE;
-    let weight = if run.look.bold { r#" font-weight="bold""# } else { "" };
-    let line = if run.look.underline { r#" text-decoration="underline""# } else { "" };
+    let weight = if run.style.bold { r#" font-weight="bold""# } else { "" };
+    let line = if run.style.underline { r#" text-decoration="underline""# } else { "" };
     for word in run.cells.split(|(_, text)| text == " ") {
         let (Some((first, _)), Some((last, _))) = (word.first(), word.last()) else { continue };
         // A wide character is the only one of its run.
         let end = if run.cells.len() == 1 { run.columns.1 } else { last + 1 };
         let (x, width) = place((*first, end));
         let text: String = word.iter().map(|(_, text)| text.as_str()).collect();
-        let (fill, text) = (&run.look.foreground, escaped(&text));
+        let (fill, text) = (&run.style.foreground, escaped(&text));
         writeln!(
             out,
             r#"<text x="{x:.1}" y="{y:.1}" textLength="{width:.1}" lengthAdjust="spacingAndGlyphs" fill="{fill}"{weight}{line}>{text}</text>"#
@@ -130,7 +132,7 @@ fn words(out: &mut String, run: &Run, row: u16) {
     }
 }
 
-/// A picture of so many rows around what is drawn.
+/// A picture with this number of rows around the drawn content.
 fn svg(rows: u16, about: &str, drawn: &str) -> String {
     let width = f64::from(COLUMNS) * WIDTH + 2.0 * MARGIN;
     let height = f64::from(rows) * HEIGHT + 2.0 * MARGIN;
@@ -144,12 +146,12 @@ fn svg(rows: u16, about: &str, drawn: &str) -> String {
     )
 }
 
-/// All that is on a screen.
+/// The whole content of a screen.
 fn cells(screen: &vt100::Screen) -> String {
     let mut out = String::new();
     for row in 0..screen.size().0.get() {
         let runs = runs(screen, row);
-        for alike in runs.chunk_by(|run, next| run.look.background == next.look.background) {
+        for alike in runs.chunk_by(|run, next| run.style.background == next.style.background) {
             rectangle(&mut out, alike, row);
         }
         for run in &runs {
@@ -159,7 +161,8 @@ fn cells(screen: &vt100::Screen) -> String {
     out
 }
 
-/// Frames one after the other, each for its seconds, and again from the first. Where nothing moves the second is seen.
+/// The frames one after the other, each for its time, repeated from the first. A viewer without animation
+/// shows the second frame.
 fn moving(frames: &[(String, f64)]) -> String {
     let whole: f64 = frames.iter().map(|(_, seconds)| seconds).sum();
     let (mut out, mut began) = (String::new(), 0.0);
@@ -182,8 +185,8 @@ fn moving(frames: &[(String, f64)]) -> String {
     out
 }
 
-/// A picture: the file's name, the rows of its terminal, what is typed for it, what is on the screen then, and what it says to who
-/// cannot see it.
+/// A picture: the name of the file, the rows of the terminal, the keys to type, the texts that are on the
+/// screen then, and the description for users who cannot see it.
 struct Picture {
     name: &'static str,
     rows: u16,
@@ -192,7 +195,8 @@ struct Picture {
     about: &'static str,
 }
 
-/// In this order, each from the screen that the one before left behind. An escape before another key would be one key with it.
+/// In this order, each from the screen that the previous one left. An Escape directly before another key
+/// would be read as one key.
 const PICTURES: [Picture; 13] = [
     Picture {
         name: "overview",
@@ -287,7 +291,7 @@ const PICTURES: [Picture; 13] = [
     },
 ];
 
-/// The frames of the moving picture, with the seconds that each is shown: it begins well, a session blocks others, `K` ends it.
+/// The frames of the animation, with the seconds for each: the chains, the question of `K`, and the result.
 const MOVING: [(Picture, f64); 3] = [
     (
         Picture {
@@ -312,28 +316,28 @@ const MOVING: [(Picture, f64); 3] = [
     (Picture { name: "moving, the result", rows: LOW, keys: "y", shows: &["terminated"], about: "" }, 4.0),
 ];
 
-/// Whether the program has drawn for the size that the terminal has now: its keys are in the last row.
+/// Whether the program has drawn the current size of the terminal: its keys are in the last row.
 fn fits(screen: &vt100::Screen) -> bool {
     let last = screen.rows(0, COLUMNS).last().unwrap_or_default();
-    // The result of an action takes the place of the keys.
+    // The result of an action replaces the keys.
     last.contains("q quit") || last.contains("Esc back") || last.contains("terminated")
 }
 
 impl Picture {
-    /// Types its keys, waits until it is whole, and returns it.
+    /// Types the keys, waits until the picture is complete, and returns it.
     fn draw(&self, screen: &mut Screen) -> String {
         screen.resize((COLUMNS, self.rows));
-        // A key that comes together with a new size may stay unread until the next one.
+        // A key that arrives together with a new size may remain unread until the next one.
         screen.wait_for("the new size", fits);
         screen.keys(self.keys);
         let mut drawn = String::new();
         screen.wait_for(self.name, |screen| {
             let text = screen.contents();
-            let is_there = fits(screen) && self.shows.iter().all(|part| text.contains(part));
-            if is_there {
+            let is_complete = fits(screen) && self.shows.iter().all(|part| text.contains(part));
+            if is_complete {
                 drawn = cells(screen);
             }
-            is_there
+            is_complete
         });
         drawn
     }
@@ -353,7 +357,7 @@ fn the_pictures_are_drawn_on_request() {
     screen.shows("blocks 12: ");
     screen.shows("prepared transaction ");
     screen.shows(" orphan");
-    // What is overdue when the workers begin is over then.
+    // By then the tasks that were overdue when the workers started are done.
     screen.shows("idle in xact 20s");
     let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/pictures"));
     std::fs::create_dir_all(directory).unwrap();

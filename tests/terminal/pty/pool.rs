@@ -2,7 +2,7 @@
 
 use locktop::pg::conninfo::ConnInfo;
 
-use super::dashboard::{Dashboard, becomes, is_there};
+use super::dashboard::{Dashboard, becomes, session_exists};
 use super::incident::Incident;
 use super::pooler::Pooler;
 use super::support;
@@ -12,7 +12,7 @@ const HOLD: &str = "SELECT pg_advisory_lock(77)";
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_question_is_over_when_the_client_of_the_pool_changes() {
     let incident = Incident::none().await;
-    let look = support::open(&incident.info()).await.client;
+    let observer = support::open(&incident.info()).await.client;
     let lines = "default_pool_size = 1\nserver_reset_query = DISCARD ALL";
     let pooler = Pooler::start_with(&incident.server, "session", lines);
     let pool = ConnInfo::parse(&pooler.target(&incident.info())).unwrap();
@@ -25,28 +25,28 @@ async fn a_question_is_over_when_the_client_of_the_pool_changes() {
     dashboard.select_first(&shared.to_string());
     dashboard.question("K", "y terminate");
     drop(first);
-    // Somebody else, in the same session, with the same key.
+    // Another client, in the same session, with the same key.
     let second = support::open(&pool).await.client;
     second.batch_execute(HOLD).await.unwrap();
     assert_eq!(support::pid(&second).await, shared);
-    // That it ran something, or the name that it has while nobody is behind it.
+    // The reason is a new statement, or the name that the session has while it has no client.
     dashboard.screen.shows(": nothing was done");
     dashboard.screen.hides("y terminate");
     dashboard.screen.keys("y");
     dashboard.take_away("nothing was done");
     assert_eq!(dashboard.asked(), 0);
-    // A signal on its way would end this.
+    // A signal in flight would cancel this.
     second.batch_execute("SELECT pg_sleep(0.02)").await.unwrap();
     second.batch_execute("SET application_name = 'second'").await.unwrap();
-    becomes(&look, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted", "1").await;
+    becomes(&observer, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted", "1").await;
 
-    // Who stays as it is shown is ended by the same keys.
+    // The same keys terminate a session that still is as shown.
     dashboard.screen.shows(" second ");
     dashboard.select_first(&shared.to_string());
     dashboard.question("K", "y terminate");
     dashboard.screen.keys("y");
     dashboard.screen.shows(&format!("{shared} postgres@second terminated"));
-    support::wait_until("it has ended", async || !is_there(&look, shared).await).await;
+    support::wait_until("it has ended", async || !session_exists(&observer, shared).await).await;
     dashboard.done(1);
     dashboard.quit();
 }

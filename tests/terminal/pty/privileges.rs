@@ -8,11 +8,11 @@ use tokio_postgres::Client;
 use super::dashboard::{Dashboard, becomes};
 use super::{binary, support};
 
-/// A role and what it has to make of the incident.
+/// A role, and what it sees of the incident.
 struct Role {
     name: &'static str,
     /// The statements that create it.
-    made: &'static str,
+    setup: &'static str,
     /// Whether it sees the states and queries of others.
     sees: bool,
     /// The privileges it lacks to terminate the root; `None` if it is permitted to.
@@ -20,28 +20,28 @@ struct Role {
 }
 
 const ROLES: [Role; 5] = [
-    Role { name: "postgres", made: "", sees: true, lacks: None },
+    Role { name: "postgres", setup: "", sees: true, lacks: None },
     Role {
         name: "monitor",
-        made: "CREATE ROLE monitor LOGIN; GRANT pg_monitor TO monitor",
+        setup: "CREATE ROLE monitor LOGIN; GRANT pg_monitor TO monitor",
         sees: true,
         lacks: Some("pg_signal_backend"),
     },
     Role {
         name: "stats",
-        made: "CREATE ROLE stats LOGIN; GRANT pg_read_all_stats TO stats",
+        setup: "CREATE ROLE stats LOGIN; GRANT pg_read_all_stats TO stats",
         sees: true,
         lacks: Some("pg_signal_backend"),
     },
     Role {
         name: "signals",
-        made: "CREATE ROLE signals LOGIN; GRANT pg_signal_backend TO signals",
+        setup: "CREATE ROLE signals LOGIN; GRANT pg_signal_backend TO signals",
         sees: false,
         lacks: Some("pg_read_all_stats"),
     },
     Role {
         name: "nobody",
-        made: "CREATE ROLE nobody LOGIN",
+        setup: "CREATE ROLE nobody LOGIN",
         sees: false,
         lacks: Some("pg_read_all_stats, pg_signal_backend"),
     },
@@ -66,7 +66,7 @@ async fn every_role_sees_the_root_and_the_privileges_it_lacks() {
     let setup = "CREATE ROLE app LOGIN; CREATE TABLE accounts (); GRANT ALL ON accounts TO PUBLIC";
     admin.batch_execute(setup).await.unwrap();
     for role in &ROLES {
-        admin.batch_execute(role.made).await.unwrap();
+        admin.batch_execute(role.setup).await.unwrap();
     }
     let (holder, root) = session(&server, "app", "shop").await;
     holder.batch_execute("BEGIN; LOCK TABLE accounts").await.unwrap();

@@ -1,13 +1,13 @@
-//! What the system says about a process.
+//! Information of the system about a process.
 
 use std::fs;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Its state: `S`, `T`, …
+/// The state of the process: `S`, `T`, …
 pub(crate) fn state(pid: Pid) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before it, in parentheses, can hold anything.
+    // The name before the state, in parentheses, can contain anything.
     stat.rsplit_once(')')?.1.trim_start().chars().next()
 }
 
@@ -15,7 +15,7 @@ pub(crate) fn is_stopped(pid: Pid) -> bool {
     state(pid) == Some('T')
 }
 
-/// How often its first thread, which draws, has written to something.
+/// Number of write calls of its first thread, which draws.
 pub(crate) fn writes(pid: Pid) -> u64 {
     let io = fs::read_to_string(format!("/proc/{pid}/task/{pid}/io")).unwrap();
     let line = io.lines().find_map(|line| line.strip_prefix("syscw: ")).unwrap();
@@ -35,7 +35,7 @@ pub(crate) fn children(pid: Pid) -> Vec<i32> {
         .collect()
 }
 
-/// Ends it at once, also when it is stopped.
+/// Kills the process, also if it is stopped.
 pub(crate) fn end(pid: Pid) {
     let _ = kill_process(pid, Signal::KILL);
 }

@@ -1,16 +1,16 @@
-//! `R` on published tables: the session of a slow row and its row in one step; and at once after a `K`.
+//! `R` on published tables: the session of a slow row and its row in one step; and immediately after a `K`.
 
 use locktop::pg::conninfo::ConnInfo;
 use locktop::schema::{self, SchemaName};
 use tokio_postgres::Client;
 
-use super::dashboard::{Dashboard, becomes, is_there};
+use super::dashboard::{Dashboard, becomes, session_exists};
 use super::incident::Incident;
 use super::support;
 
 const STATUS: &str = "SELECT string_agg(status, ' ' ORDER BY task_id) FROM task_execution_log";
 
-/// A session with a task of the first article's, which began two hours ago.
+/// A session with a task of the first article, which began two hours ago.
 async fn worker(info: &ConnInfo, admin: &Client, task: i32, application: &str) -> (Client, i32) {
     let client = support::open(info).await.client;
     client.batch_execute(&format!("SET application_name = '{application}'")).await.unwrap();
@@ -38,10 +38,10 @@ async fn a_slow_row_is_recovered_in_one_step_and_at_once_after_its_session_was_t
     dashboard.select_first("slow");
     dashboard.question("R", &format!("type {first}, its pid, to confirm"));
     dashboard.screen.shows(&format!("pg_terminate_backend({first}), then UPDATE"));
-    assert!(is_there(&admin, first).await && dashboard.asked() == 0);
+    assert!(session_exists(&admin, first).await && dashboard.asked() == 0);
     dashboard.screen.keys(&format!("{first}<enter>"));
     becomes(&admin, STATUS, "failed").await;
-    assert!(!is_there(&admin, first).await);
+    assert!(!session_exists(&admin, first).await);
     dashboard.screen.shows("recovered");
 
     // Nothing links this one to the worker: K decides, and R follows without a grace period.
@@ -54,7 +54,7 @@ async fn a_slow_row_is_recovered_in_one_step_and_at_once_after_its_session_was_t
     dashboard.take_away("nothing links it");
     dashboard.question("K", &format!("type {second}, its pid, to confirm"));
     dashboard.screen.keys(&format!("{second}<enter>"));
-    support::wait_until("it has ended", async || !is_there(&admin, second).await).await;
+    support::wait_until("it has ended", async || !session_exists(&admin, second).await).await;
     dashboard.screen.shows("settling");
     dashboard.screen.shows("R recover");
     dashboard.take_away("terminated");

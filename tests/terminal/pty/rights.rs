@@ -4,7 +4,7 @@ use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::pg::connect::Connection;
 use locktop::pg::conninfo::ConnInfo;
 
-use super::dashboard::{Dashboard, is_there};
+use super::dashboard::{Dashboard, session_exists};
 use super::support;
 
 const GRANT: &str = "GRANT pg_signal_backend TO \"ops\"";
@@ -44,7 +44,7 @@ async fn a_forbidden_action_names_its_grant_and_the_permitted_ones_are_done() {
     dashboard.screen.keys("<esc>");
     dashboard.screen.hides("/theirs");
 
-    // Together with one of its own: that one is asked about, and done.
+    // Together with one of its own sessions: the question is about that one, which is terminated.
     dashboard.screen.keys("/client !locktop<enter>");
     dashboard.screen.shows("shows 2 of");
     dashboard.screen.keys("*");
@@ -58,12 +58,12 @@ async fn a_forbidden_action_names_its_grant_and_the_permitted_ones_are_done() {
         dashboard.screen.shows(&words);
     }
     dashboard.screen.keys("y");
-    support::wait_until("its own to have ended", async || !is_there(&admin, own).await).await;
+    support::wait_until("its own to have ended", async || !session_exists(&admin, own).await).await;
     support::wait_for("its result", || dashboard.on_record("\"event\":\"result\"") == 1);
     // The program continues.
     dashboard.screen.keys("2");
     dashboard.screen.shows("Chains ·");
     assert_eq!(dashboard.asked(), 1);
     dashboard.quit();
-    assert!(is_there(&admin, foreign).await);
+    assert!(session_exists(&admin, foreign).await);
 }

@@ -18,7 +18,7 @@ use super::support::{TIMEOUT, wait_for};
 /// The program itself.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_locktop");
 
-/// What the program asked of the terminal beside drawing.
+/// Requests of the program to the terminal other than drawing.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
     pub(crate) titles: Vec<Vec<u8>>,
@@ -44,7 +44,7 @@ impl vt100::Callbacks for Asked {
     }
 }
 
-/// What has come out of the terminal so far.
+/// The output of the program so far.
 pub(crate) struct Seen {
     pub(crate) emulator: vt100::Parser<Asked>,
     pub(crate) raw: Vec<u8>,
@@ -54,7 +54,7 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// Whether all of the newest frame is there.
+    /// Whether the newest frame is complete.
     fn is_whole(&self) -> bool {
         let marker = b"\x1b[?2026";
         let last = self.raw.windows(marker.len()).rposition(|bytes| bytes == marker);
@@ -68,7 +68,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Also after a failed test panicked with it.
+    /// Also works after a test has panicked with the lock.
     fn lock(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -82,12 +82,12 @@ pub(crate) struct Screen {
     master: Option<Box<dyn MasterPty + Send>>,
     writer: Option<Box<dyn Write + Send>>,
     child: Box<dyn Child + Send + Sync>,
-    /// The program, where the child is a shell that started it.
+    /// The process id of the program if the child is a shell that started it.
     program: Option<Pid>,
     shared: Arc<Shared>,
     tty: PathBuf,
     before: Termios,
-    /// What it keeps between two starts.
+    /// The state that the program keeps between two starts.
     _state: tempfile::TempDir,
 }
 
@@ -99,7 +99,7 @@ impl Screen {
         Self::start(size, env, &all)
     }
 
-    /// Starts a shell, which starts the program; the shell's words.
+    /// Starts a shell, which starts the program; `shell` is the command line of the shell.
     pub(crate) fn spawn_shell(size: Size, env: &[(&str, &str)], shell: &[&str]) -> Self {
         let mut screen = Self::start(size, env, shell);
         wait_for("the shell to start the program", || {
@@ -124,7 +124,7 @@ impl Screen {
         {
             command.env(name, value);
         }
-        // Each begins anew: what one leaves behind is not what the next begins with.
+        // Each program starts with an empty state directory.
         let state = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         command.env("XDG_STATE_HOME", state.path());
         for (name, value) in env {
@@ -153,7 +153,7 @@ impl Screen {
         self.wait(what, |seen| seen.is_whole() && condition(seen.emulator.screen()));
     }
 
-    /// The same for all that has come out of the terminal.
+    /// The same for the whole output so far.
     pub(crate) fn wait(&self, what: &str, mut condition: impl FnMut(&Seen) -> bool) {
         let start = clock::monotonic();
         let mut seen = self.seen();
@@ -162,7 +162,7 @@ impl Screen {
             if left.is_zero() {
                 let end = seen.raw.len().saturating_sub(300);
                 panic!(
-                    "waited in vain for {what}; the screen:\n{}\nthe last bytes: {}",
+                    "timed out waiting for {what}; the screen:\n{}\nthe last bytes: {}",
                     seen.emulator.screen().contents(),
                     String::from_utf8_lossy(&seen.raw[end..]).escape_debug()
                 );
@@ -192,7 +192,8 @@ impl Screen {
         is_good
     }
 
-    /// Presses an acting key until its question is there: the key is refused while the row under the cursor is new there.
+    /// Presses the key of an action until its question is open: the key is refused while the row under the
+    /// cursor is new there.
     pub(crate) fn asks(&mut self, key: &str, question: &str) {
         const REFUSED: &str = "has just changed; press again";
         self.keys(key);
@@ -213,7 +214,7 @@ impl Screen {
         self.seen().emulator.screen().contents()
     }
 
-    /// Everything that was written since the alternate screen was left for the last time.
+    /// All output since the alternate screen was left for the last time.
     pub(crate) fn raw_tail(&self) -> String {
         let seen = self.seen();
         let leave = b"\x1b[?1049l";
@@ -253,19 +254,19 @@ impl Screen {
         rustix::process::kill_process(self.pid(), signal).unwrap();
     }
 
-    /// Waits until the program has ended and all it wrote is read; its exit status.
+    /// Waits until the program has ended and its whole output is read; returns its exit status.
     pub(crate) fn wait_exit(&mut self) -> u32 {
         let status = self.exit_status();
         self.wait("the end of the output", |seen| seen.ended);
         status
     }
 
-    /// Waits until the program has ended, whether or not anybody reads what it wrote; its exit status.
+    /// Waits until the program has ended, whether or not its output is read; returns its exit status.
     pub(crate) fn exit_status(&mut self) -> u32 {
         let start = clock::monotonic();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
-                // Where a signal killed it the number means nothing.
+                // After a signal the number has no meaning.
                 assert!(status.signal().is_none(), "{status}");
                 return status.exit_code();
             }
@@ -281,19 +282,19 @@ impl Screen {
         self.master = None;
     }
 
-    /// Stops reading what the program writes.
+    /// Stops reading the program's output.
     pub(crate) fn stop_reading(&self) {
         self.seen().reading = false;
     }
 
-    /// Reads on.
+    /// Continues reading.
     pub(crate) fn read_on(&self) {
         self.seen().reading = true;
         self.shared.changed.notify_all();
     }
 
-    /// Its modes: of input, output, control, and local ones. The program's side of the terminal could not be asked after
-    /// the program's end. Their type is u32 on Linux, u64 on macOS.
+    /// The modes of the terminal: input, output, control and local. The program's side of the terminal is not
+    /// accessible after the program's end. The type is u32 on Linux, u64 on macOS.
     fn modes(&self) -> [u64; 4] {
         let now = self.master.as_ref().and_then(|master| master.get_termios()).unwrap();
         let flags = (now.input_flags, now.output_flags, now.control_flags, now.local_flags);
@@ -342,7 +343,7 @@ impl Drop for Screen {
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
-        // Its own drop types an end of file, which nobody reads any more.
+        // Its own drop would write an end of file, which is not read any more.
         self.writer.take();
     }
 }
@@ -370,7 +371,7 @@ fn read(mut reader: Box<dyn Read + Send>, shared: &Shared) {
     }
 }
 
-/// The program's side of the terminal, without making it the test's own.
+/// Opens the program's side of the terminal, without making it the controlling terminal of the test.
 fn open(tty: &PathBuf) -> rustix::fd::OwnedFd {
     rustix::fs::open(tty, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).unwrap()
 }
@@ -401,7 +402,7 @@ pub(crate) fn find(screen: &vt100::Screen, text: &str) -> Option<(u16, u16)> {
 
 /// The column in which a text begins in a row.
 pub(crate) fn column_of(screen: &vt100::Screen, row: u16, text: &str) -> Option<u16> {
-    // The second half of a wide character is no place where a text begins, and has no text.
+    // The second half of a wide character has no text, so that no text begins there.
     let half = |column: u16| screen.cell(row, column).is_some_and(vt100::Cell::is_wide_continuation);
     let shown = |(column, cell): (u16, &String)| match cell.as_str() {
         "" if !half(column) => " ".to_owned(),

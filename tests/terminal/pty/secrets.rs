@@ -1,11 +1,11 @@
-//! A session blocks others by `ALTER ROLE … PASSWORD '…'`, and one waits with a token: no screen, no question, no title, no clipboard and no
-//! record has any of it.
+//! A session blocks others by `ALTER ROLE … PASSWORD '…'`, and one waits in a statement with a token: no
+//! screen, question, title, clipboard or record contains any part of them.
 
 use super::dashboard::{Dashboard, becomes};
 use super::incident::Incident;
 use super::support::{self, wait_for};
 
-/// The beginning of each secret, and the same as the clipboard has it, which has three ways to begin.
+/// The beginning of each secret, and the same in the encoding of the clipboard, which has three variants.
 const SECRET: &str = "s3cr";
 const ENCODED: [&str; 3] = ["czNjc", "MzY3I", "zM2Ny"];
 
@@ -13,8 +13,8 @@ const ENCODED: [&str; 3] = ["czNjc", "MzY3I", "zM2Ny"];
 async fn no_screen_and_no_question_has_the_password_of_others() {
     let incident = Incident::none().await;
     let info = incident.info();
-    let look = support::open(&info).await.client;
-    look.batch_execute("CREATE ROLE victim; CREATE TABLE t (a int)").await.unwrap();
+    let observer = support::open(&info).await.client;
+    observer.batch_execute("CREATE ROLE victim; CREATE TABLE t (a int)").await.unwrap();
     let root = support::open(&info).await;
     let pid = support::pid(&root.client).await;
     root.client.batch_execute("BEGIN; LOCK TABLE t; SELECT pg_advisory_lock(7)").await.unwrap();
@@ -27,7 +27,7 @@ async fn no_screen_and_no_question_has_the_password_of_others() {
         let client = support::open(&info).await.client;
         tokio::spawn(async move { drop(client.batch_execute(statement).await) });
     }
-    becomes(&look, "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted", "2").await;
+    becomes(&observer, "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted", "2").await;
 
     let config = "notify = [\"bell\", \"title\", \"osc9\"]\n";
     let mut dashboard = Dashboard::with((200, 50), &incident.server.conninfo(), &[], config);
@@ -68,12 +68,12 @@ async fn no_screen_and_no_question_has_the_password_of_others() {
     }
     let seen = dashboard.screen.seen();
     let asked = seen.emulator.callbacks();
-    let mut told: Vec<String> =
+    let mut printed: Vec<String> =
         asked.titles.iter().map(|title| String::from_utf8_lossy(title).into_owned()).collect();
-    told.push(String::from_utf8_lossy(&seen.raw).into_owned());
+    printed.push(String::from_utf8_lossy(&seen.raw).into_owned());
     let copied: Vec<_> = asked.copied.iter().map(|text| String::from_utf8_lossy(text)).collect();
     assert!(!copied.is_empty(), "{copied:?}");
-    for text in &told {
+    for text in &printed {
         assert!(!text.contains(SECRET), "{text}");
     }
     for text in copied {

@@ -1,4 +1,5 @@
-//! As much of a shell as job control needs: the program is a job in a group of its own, in the foreground.
+//! The minimum of a shell that job control needs: the program is a job in its own process group, in the
+//! foreground.
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::Command;
@@ -28,7 +29,8 @@ fn shell() {
     let mut program = command.spawn().unwrap();
     let group = Pid::from_child(&program);
     tcsetpgrp(stdin(), group).unwrap();
-    // It may have asked for the terminal before it got it, and have been stopped for that.
+    // The program may have used the terminal before its group was in the foreground, and have been stopped
+    // for that.
     kill_process_group(group, Signal::CONT).unwrap();
     let status = program.wait().unwrap();
     std::process::exit(status.code().or_else(|| Some(128 + status.signal()?)).unwrap());

@@ -7,10 +7,10 @@ use super::process;
 use super::screen::Screen;
 use super::support::wait_for;
 
-/// Reads no more, and waits until the program is in a write that does not end.
+/// Stops reading, and waits until the program is in a write that does not return.
 pub(crate) fn block_its_writes(screen: &mut Screen) {
     screen.stop_reading();
-    // Each key redraws everything. When nothing at all is written any more, the last write blocks.
+    // Each key redraws everything. When no more output arrives, the last write blocks.
     let pid = screen.pid();
     let (mut before, mut same) = (0, 0);
     wait_for("a write to block", || {

@@ -16,7 +16,8 @@ impl Random {
 const ODD: [Size; 10] =
     [(0, 0), (1, 1), (0, 24), (80, 0), (3, 2), (59, 15), (60, 14), (60, 15), (80, 23), (300, 100)];
 
-/// What is on the screen, without what changes with time: digits, units of time, the sparkline, the padding between.
+/// The contents of the screen without the parts that change with time: digits, units of time, the sparkline,
+/// and padding.
 fn lasting(screen: &Screen) -> String {
     let seen = screen.seen();
     let text = seen.emulator.screen().contents();
@@ -42,7 +43,7 @@ async fn after_a_storm_of_sizes_the_screen_is_that_of_the_last() {
     }
     screen.resize((130, 40));
     screen.wait_for("the last size", |screen| screen.contents().contains("q quit"));
-    // Pages may lie over the screen: q would close one.
+    // A page can cover the screen: q would only close it.
     screen.keys("<ctrl-c>");
     assert_eq!(screen.wait_exit(), 0);
     screen.assert_restored();
@@ -63,7 +64,7 @@ async fn after_a_storm_of_sizes_the_screen_is_that_of_the_last() {
     }
 }
 
-/// A key that comes together with a change of the size is not left unread until the next one.
+/// A key that arrives together with a change of the size does not remain unread until the next one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn no_key_is_lost_or_late_in_a_storm_of_sizes() {
     const ROUNDS: usize = 40;
@@ -80,7 +81,7 @@ async fn no_key_is_lost_or_late_in_a_storm_of_sizes() {
             screen.resize((100 + random.below(100), 24 + random.below(20)));
             screen.keys(&key.to_string());
         }
-        // Nothing else arrives that would bring an unread key along.
+        // No other input arrives after which an unread key would be read.
         screen.wait_for(&format!("all keys of round {round}: {typed}"), |seen| {
             seen.contents().contains(&typed)
         });

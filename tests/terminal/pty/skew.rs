@@ -1,4 +1,5 @@
-//! The clock of the machine that locktop runs on is wrong by years. All ages that are shown are by the server's clock.
+//! The clock of the machine that runs locktop is wrong by years. All ages on the screens are by the server's
+//! clock.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +10,7 @@ use super::verbs::play;
 
 const YEARS: i64 = 10 * 365 * 86_400;
 
-/// A library that sets the clock of the program that it is loaded into.
+/// A library that changes the clock of the program that loads it.
 fn wrong_clock(directory: &Path, seconds: i64) -> PathBuf {
     let library = directory.join("skew.so");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/skew.c");
@@ -22,7 +23,8 @@ fn wrong_clock(directory: &Path, seconds: i64) -> PathBuf {
     library
 }
 
-/// Whether a word is a time of hours or more: nothing here is that old, and nothing takes that long but the term of the lease.
+/// Whether a word is a time of hours or more: nothing here is that old, and only the term of the lease is
+/// that long.
 fn is_long(word: &str) -> bool {
     let word = word.trim_matches(|letter: char| !letter.is_ascii_alphanumeric());
     let digits = word.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(0);

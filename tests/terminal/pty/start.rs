@@ -55,7 +55,7 @@ fn without_a_terminal_the_error_names_the_snapshot_command() {
     }
 }
 
-/// A terminal that knows no escape sequences is none.
+/// A terminal without escape sequences is refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_dumb_terminal_is_refused_as_none() {
     let incident = Incident::crowd(1).await;

@@ -7,7 +7,8 @@ use super::process::is_stopped;
 use super::screen::{PROGRAM, Screen};
 use super::support::wait_for;
 
-/// Checks that it has stopped and restored the terminal, then that it continues, draws everything and takes keys.
+/// Checks that the program has stopped and restored the terminal, then that it continues, redraws everything
+/// and reads keys.
 fn suspends_and_continues(screen: &mut Screen, root: &str) {
     wait_for("the program to stop", || is_stopped(screen.pid()));
     screen.wait("the terminal to be restored", |seen| !seen.emulator.screen().alternate_screen());
@@ -58,7 +59,7 @@ async fn it_continues_after_an_unexpected_sigstop() {
     let mut screen = incident.looked_at_from_shell((80, 24));
     screen.signal(Signal::STOP);
     wait_for("the program to stop", || is_stopped(screen.pid()));
-    // What a shell does before it shows its prompt.
+    // A shell does this before it shows its prompt.
     screen.cook();
     screen.seen().emulator.process(b"\x1b[?1049l\x1b[?25h\x1b[2J");
     continues(&mut screen, &root);

@@ -6,7 +6,7 @@ use super::incident::Incident;
 use super::screen::Screen;
 use super::support::wait_for;
 
-/// Of a chain of twelve, and its root and the first two that wait as they are on the screen.
+/// A chain of twelve sessions; `root`, `first` and `second` are the pids of the root and of the first two waiters.
 struct Chain {
     _incident: Incident,
     screen: Screen,

@@ -41,7 +41,7 @@ pub(super) async fn play(info: &ConnInfo) -> Client {
     admin
 }
 
-/// Waits until what is shown has these words in it, in this order, whatever lines they are broken into.
+/// Waits until the screen contains these words, in this order, regardless of line breaks.
 fn shows(dashboard: &Dashboard, words: &str) {
     let bare = |text: &str| text.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
     dashboard.screen.wait_for(words, |screen| bare(&screen.contents()).contains(words));
@@ -105,7 +105,7 @@ async fn tasks(dashboard: &mut Dashboard, db: &Client) {
         dashboard.screen.keys("y");
         becomes(db, "SELECT is_enabled FROM scheduled_tasks", enabled).await;
         dashboard.screen.shows(&format!("report {does}d"));
-        // As it is now, and not as it was a moment ago.
+        // With the current values, not those of the last snapshot.
         let is_off = |line: &str| line.get(1..).is_some_and(|line| line.starts_with(" disabled report"));
         dashboard.screen.wait_for("its new state", |screen| {
             screen.contents().lines().any(is_off) == (enabled == "false")
@@ -113,7 +113,7 @@ async fn tasks(dashboard: &mut Dashboard, db: &Client) {
     }
 
     db.batch_execute("UPDATE scheduled_tasks SET next_run_at = now() + interval '1 day'").await.unwrap();
-    // As it is now, and not as it was a moment ago.
+    // With the current values, not those of the last snapshot.
     let day = ["in 23h", "in 24h", "in 1d"];
     dashboard
         .screen
@@ -121,7 +121,7 @@ async fn tasks(dashboard: &mut Dashboard, db: &Client) {
     ask(dashboard, "4", "report", "T", &["SET next_run_at = now WHERE id = 1", "y make due"]);
     dashboard.screen.keys("y");
     becomes(db, "SELECT next_run_at <= now() FROM scheduled_tasks", "true").await;
-    // As it is now, and not as it was a moment ago.
+    // With the current values, not those of the last snapshot.
     dashboard
         .screen
         .wait_for("its new date", |screen| !day.iter().any(|text| screen.contents().contains(text)));
@@ -133,7 +133,7 @@ async fn tasks(dashboard: &mut Dashboard, db: &Client) {
 
 async fn leases(dashboard: &mut Dashboard, db: &Client) {
     ask(dashboard, "5", "node1", "U", &["lease_force_release(7, token ", "type 7, the lease, to confirm"]);
-    // Something else is no confirmation.
+    // Any other input is no confirmation.
     dashboard.screen.keys("8<enter>");
     shows(dashboard, "does not match: not confirmed");
     becomes(db, "SELECT state FROM leases", "held").await;
