@@ -152,7 +152,7 @@ async fn live(shared: &Shared, info: &ConnInfo, kind: Kind) {
 async fn is_hit_within(client: &Client, dwell: Duration) -> bool {
     let start = clock::monotonic();
     loop {
-        // Lets the connection read what has come.
+        // Lets the connection read its input.
         tokio::task::yield_now().await;
         if client.is_closed() || start.elapsed() >= dwell {
             return client.is_closed();

@@ -155,7 +155,7 @@ pub(crate) fn exists(pid: i32) -> bool {
 }
 
 /// Whether nothing is left of a server: neither its directory, nor its process, nor one that has the directory in its
-/// command line (where the system shows those).
+/// command line (if the system shows those).
 pub(crate) fn is_gone(directory: &Path, pid: i32) -> bool {
     !directory.exists() && !exists(pid) && !is_mentioned(directory)
 }

@@ -60,7 +60,7 @@ async fn a_killed_recorder_loses_at_most_the_snapshot_being_written() {
     wait_for("the recording to be continued", || snapshots(&path) > before);
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     let left = finish(child, "the recorder");
-    assert_eq!((left.status, left.err.as_str()), (Some(0), ""), "asked to end, it ends well");
+    assert_eq!((left.status, left.err.as_str()), (Some(0), ""), "it ends with status 0 when asked to end");
     assert_eq!(exported(place).len(), snapshots(&path));
 }
 

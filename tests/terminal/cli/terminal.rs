@@ -51,7 +51,7 @@ impl Terminal {
     pub(crate) fn until(&mut self, text: &str) -> &str {
         let start = clock::monotonic();
         while !self.written.contains(text) {
-            assert!(start.elapsed() < TIMEOUT, "waited in vain for {text:?} in {:?}", self.written);
+            assert!(start.elapsed() < TIMEOUT, "timed out waiting for {text:?} in {:?}", self.written);
             match self.bytes.recv_timeout(Duration::from_millis(100)) {
                 Ok(bytes) => self.written.push_str(&String::from_utf8_lossy(&bytes)),
                 Err(RecvTimeoutError::Timeout) => {}

@@ -6,8 +6,8 @@ use super::headless::play;
 
 const TEXT: &str = include_str!("../../server/schema/article.sql");
 
-/// The recipe's tables and functions, with the columns meant where a column and an output parameter have one name: the least
-/// that makes them run.
+/// The recipe's tables and functions; a name that is both a column and an output parameter is the column: the
+/// minimum that makes them run.
 fn recipe() -> tempfile::NamedTempFile {
     let block = |name: &str| {
         let found = TEXT.split("--@ ").find_map(|block| block.strip_prefix(name)?.strip_prefix('\n'));

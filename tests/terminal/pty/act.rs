@@ -29,7 +29,7 @@ async fn a_root_of_200_is_ended_and_the_next_one_rises() {
     dashboard.screen.shows(&format!("pg_terminate_backend({root})"));
     assert!(session_exists(&client, root).await && dashboard.asked() == 0);
     dashboard.screen.keys("y");
-    support::wait_until("it has ended", async || !session_exists(&client, root).await).await;
+    support::wait_until("the session to end", async || !session_exists(&client, root).await).await;
     dashboard.screen.shows("blocks 199: 1 ");
     dashboard.screen.hides("blocks 200");
     dashboard.done(1);

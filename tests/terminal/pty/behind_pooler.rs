@@ -83,7 +83,7 @@ async fn in_session_mode_it_works_shows_the_pooler_and_leaves_nothing_behind() {
     dashboard.select_first(&root.to_string());
     dashboard.question("K", "y terminate");
     dashboard.screen.keys("y");
-    support::wait_until("it has ended", async || !session_exists(&observer, root).await).await;
+    support::wait_until("the session to end", async || !session_exists(&observer, root).await).await;
     dashboard.screen.shows("terminated");
     dashboard.quit();
     assert_same(&found(&pool).await, &before);
@@ -145,7 +145,7 @@ async fn in_transaction_mode_it_works_shows_the_mode_and_leaves_nothing_behind()
         dashboard.screen.shows("─ Chains");
         dashboard.question("K", "y terminate");
         dashboard.screen.keys("y");
-        support::wait_until("it has ended", async || !session_exists(&observer, root).await).await;
+        support::wait_until("the session to end", async || !session_exists(&observer, root).await).await;
         dashboard.screen.shows("terminated");
         dashboard.quit();
         drop(application);
@@ -179,7 +179,7 @@ async fn a_changed_pool_mode_is_noticed() {
     dashboard.question("K", "y terminate");
     dashboard.screen.keys("y");
     dashboard.screen.shows("terminated");
-    support::wait_until("it has ended", async || !session_exists(&observer, root).await).await;
+    support::wait_until("the session to end", async || !session_exists(&observer, root).await).await;
     dashboard.quit();
 }
 

@@ -51,7 +51,7 @@ async fn a_standby_is_shown_with_its_replication_lag() {
     let mut dashboard = Dashboard::at((120, 35), &standby.conninfo(), &["--screen", "tasks"]);
     dashboard.screen.shows(" standby");
     dashboard.screen.shows(" · lag 0s · ");
-    // A write is not offered, and its shortcut shows where it can be done.
+    // A write is not offered, and its shortcut shows the server that accepts it.
     dashboard.select_first("report");
     dashboard.screen.hides("E disable");
     dashboard.screen.keys("E");

@@ -45,6 +45,6 @@ async fn an_unanswered_action_is_reported_at_the_next_start() {
     dashboard.quit();
     // The request is still valid after the program has ended.
     kill_process(process, Signal::CONT).unwrap();
-    support::wait_until("it ends", async || !session_exists(&observer, pid).await).await;
+    support::wait_until("the session to end", async || !session_exists(&observer, pid).await).await;
     assert_eq!((dashboard.asked(), dashboard.on_record("outcome unknown")), (1, 0));
 }

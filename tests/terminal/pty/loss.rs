@@ -55,7 +55,7 @@ async fn sessions_of_its_own_that_are_terminated() {
     dashboard.select_first(&root.to_string());
     dashboard.question("K", "y terminate");
     dashboard.screen.keys("y");
-    support::wait_until("it has ended", async || !session_exists(&observer, root).await).await;
+    support::wait_until("the session to end", async || !session_exists(&observer, root).await).await;
     // The server's message is among the events; if it answered a statement outside of the poll, the connection just ends.
     dashboard.screen.keys("8");
     dashboard.screen.wait_for("why the connection was lost", |screen| {

@@ -116,7 +116,7 @@ async fn terminate(dashboard: &mut Dashboard, observer: &tokio_postgres::Client,
     dashboard.select_first(&root.to_string());
     dashboard.question("K", "y terminate");
     dashboard.screen.keys("y");
-    support::wait_until("it has ended", async || !session_exists(observer, root).await).await;
+    support::wait_until("the session to end", async || !session_exists(observer, root).await).await;
     dashboard.done(1);
 }
 

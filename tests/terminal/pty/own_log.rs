@@ -28,7 +28,7 @@ async fn a_log_has_the_connection_its_loss_and_an_action_and_no_secret() {
     dashboard.select_first(&root.to_string());
     dashboard.question("K", "y terminate");
     dashboard.screen.keys("y");
-    support::wait_until("it has ended", async || !session_exists(&client, root).await).await;
+    support::wait_until("the session to end", async || !session_exists(&client, root).await).await;
     support::wait_for("the action in the log", || has(&format!("terminate {root}")) && has(": done, "));
 
     // The poll loses its session, and gets another one.

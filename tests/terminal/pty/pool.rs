@@ -46,7 +46,7 @@ async fn a_question_is_over_when_the_client_of_the_pool_changes() {
     dashboard.question("K", "y terminate");
     dashboard.screen.keys("y");
     dashboard.screen.shows(&format!("{shared} postgres@second terminated"));
-    support::wait_until("it has ended", async || !session_exists(&observer, shared).await).await;
+    support::wait_until("the session to end", async || !session_exists(&observer, shared).await).await;
     dashboard.done(1);
     dashboard.quit();
 }

@@ -1,4 +1,4 @@
-//! What each kind of role sees of the same incident, and which missing privileges are reported to it.
+//! The view of the same incident for each kind of role, and which missing privileges are reported to it.
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::pg::conninfo::ConnInfo;

@@ -54,7 +54,7 @@ async fn a_slow_row_is_recovered_in_one_step_and_at_once_after_its_session_was_t
     dashboard.take_away("nothing links it");
     dashboard.question("K", &format!("type {second}, its pid, to confirm"));
     dashboard.screen.keys(&format!("{second}<enter>"));
-    support::wait_until("it has ended", async || !session_exists(&admin, second).await).await;
+    support::wait_until("the session to end", async || !session_exists(&admin, second).await).await;
     dashboard.screen.shows("settling");
     dashboard.screen.shows("R recover");
     dashboard.take_away("terminated");

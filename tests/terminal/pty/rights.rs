@@ -58,7 +58,7 @@ async fn a_forbidden_action_names_its_grant_and_the_permitted_ones_are_done() {
         dashboard.screen.shows(&words);
     }
     dashboard.screen.keys("y");
-    support::wait_until("its own to have ended", async || !session_exists(&admin, own).await).await;
+    support::wait_until("the role's own session to end", async || !session_exists(&admin, own).await).await;
     support::wait_for("its result", || dashboard.on_record("\"event\":\"result\"") == 1);
     // The program continues.
     dashboard.screen.keys("2");

@@ -148,7 +148,7 @@ impl Screen {
         self.shared.lock()
     }
 
-    /// Waits until a whole frame meets a condition; otherwise fails and shows the screen.
+    /// Waits until a whole frame fulfills a condition; otherwise fails and shows the screen.
     pub(crate) fn wait_for(&self, what: &str, mut condition: impl FnMut(&vt100::Screen) -> bool) {
         self.wait(what, |seen| seen.is_whole() && condition(seen.emulator.screen()));
     }
@@ -395,7 +395,7 @@ pub(crate) fn cells(screen: &vt100::Screen, row: u16) -> Vec<String> {
     (0..columns).map(text).collect()
 }
 
-/// Where a text begins on the screen: row and column.
+/// The row and column in which a text begins on the screen.
 pub(crate) fn find(screen: &vt100::Screen, text: &str) -> Option<(u16, u16)> {
     (0..screen.size().0.get()).find_map(|row| Some((row, column_of(screen, row, text)?)))
 }
