@@ -8,7 +8,7 @@
 //! The recipe does not define what a worker does when it gets no task, so it is measured with no pause and with several
 //! pauses, and the best result counts. `LOCKTOP_SECONDS` (5) is the length of a round, `LOCKTOP_WORK` the milliseconds
 //! of work of a task (`0 5 20 100 1000`), `LOCKTOP_BATCH` the number of tasks in one request (`1 10`),
-//! `LOCKTOP_SYSTEMS` is `ours` (locktop), `recipe` or both.
+//! `LOCKTOP_SYSTEMS` is `locktop`, `recipe` or both.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -48,7 +48,7 @@ pub(crate) struct Round {
 
 fn main() {
     let seconds = numbers("LOCKTOP_SECONDS", "5")[0].max(1);
-    let systems = std::env::var("LOCKTOP_SYSTEMS").unwrap_or_else(|_| "ours recipe".to_owned());
+    let systems = std::env::var("LOCKTOP_SYSTEMS").unwrap_or_else(|_| "locktop recipe".to_owned());
     let [server_core, .., client_core] = cores::all()[..] else {
         println!("the server and the workers each need a core: this process is limited to one");
         return;
@@ -78,7 +78,7 @@ fn main() {
 /// Compares locktop with the recipe, measured with the pause that gives its best result.
 async fn compare(stage: &Stage, round: Round, systems: &str) {
     let mut locktop = None;
-    if systems.contains("ours") {
+    if systems.contains("locktop") {
         locktop = Some(measure(stage, System::Locktop, round).await);
     }
     if !systems.contains("recipe") {
