@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use locktop::model::backend::Backend;
-use locktop::pg::decode::backends::{Backends, KnownBackends};
+use locktop::pg::decode::backends::{BackendsDecoder, KnownBackends};
 use locktop::pg::decode::locks::{KnownLocks, LocksDecoder, ReadingSession};
 use locktop::pg::decode::{Encodings, Texts};
 
@@ -105,7 +105,7 @@ fn with_header(mut messages: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
 }
 
 fn read_backends(messages: &[Vec<u8>], texts: &mut Texts, before: &KnownBackends) -> Vec<Backend> {
-    let mut backends = Backends::new(texts, before, POLL, Encodings::default());
+    let mut backends = BackendsDecoder::new(texts, before, POLL, Encodings::default());
     for message in messages {
         backends.read(message).unwrap();
     }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use locktop::clock;
 use locktop::pg::connect::connect;
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::{PollLimits, Session};
+use locktop::pg::poll::{PollConnection, PollLimits};
 use rustix::time::{ClockId, clock_gettime};
 
 fn main() {
@@ -32,7 +32,7 @@ fn main() {
 async fn measure(conninfo: &str) {
     let info = ConnInfo::parse(conninfo).unwrap();
     let started = clock::monotonic();
-    let mut session = Session::open(&info, PollLimits::default()).await.unwrap();
+    let mut session = PollConnection::open(&info, PollLimits::default()).await.unwrap();
     let mut snapshot = session.poll(None).await.unwrap();
     println!(
         "connect and first snapshot: {:.1} ms",

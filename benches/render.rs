@@ -24,7 +24,7 @@ use locktop::app::{App, AppSettings};
 use locktop::keys::Key;
 use locktop::ui::layout::Viewport;
 use locktop::ui::render;
-use locktop::ui::theme::{Base, ColorDepth, Theme};
+use locktop::ui::theme::{BaseTheme, ColorDepth, Theme};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
@@ -42,7 +42,7 @@ fn frames(c: &mut Criterion) {
             for key in keys.chars() {
                 app.update(Message::Key(Key::parse(&key.to_string()).unwrap()));
             }
-            let theme = Theme::new(Base::Dark, ColorDepth::Rgb, false);
+            let theme = Theme::new(BaseTheme::Dark, ColorDepth::Rgb, false);
             let mut viewport = Viewport::default();
             let mut terminal = Terminal::new(TestBackend::new(200, 60)).unwrap();
             c.bench_function(&format!("{screen}, {waiters} waiters, {locks} locks"), |b| {

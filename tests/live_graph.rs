@@ -36,7 +36,7 @@ use locktop::model::backend::Backend;
 use locktop::model::lock::Lock;
 use locktop::model::snapshot::Snapshot;
 use locktop::model::wait_graph::{Answer, EdgeKind, Input, WaitGraph};
-use locktop::pg::poll::{PollLimits, Session};
+use locktop::pg::poll::{PollConnection, PollLimits};
 use tokio::sync::Semaphore;
 use tokio_postgres::Client;
 
@@ -84,7 +84,7 @@ struct Moment {
 }
 
 struct Sampler {
-    session: Session,
+    session: PollConnection,
     control: Client,
     /// The processes of this test, whose locks change.
     own: [i32; 2],
@@ -255,7 +255,7 @@ async fn compare_under(version: u32, reordered: bool) {
     let options = TrafficOptions { seed: u64::from(version), reordered, ..TrafficOptions::default() };
     let traffic = Traffic::start(&scratch, options).await.unwrap();
     let control = support::open(&info).await.client;
-    let mut session = Session::open(&info, PollLimits::default()).await.unwrap();
+    let mut session = PollConnection::open(&info, PollLimits::default()).await.unwrap();
     let control_pid = control.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
     let before = session.poll(None).await.unwrap();
     let own = [session.server().own_pid, control_pid];

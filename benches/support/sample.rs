@@ -13,7 +13,7 @@ use locktop::model::lock_waits::WaitCounter;
 use locktop::model::rate_limit::RateLimit;
 use locktop::model::snapshot::{Detection, Names, Section, Server, Snapshot};
 use locktop::model::snapshot_index::SnapshotIndex;
-use locktop::model::systems::CountedWaits;
+use locktop::model::source_tables::CountedWaits;
 use locktop::model::table_rows::TaskWorker;
 use locktop::model::task::{Execution, Schedule, TaskBoard, TaskKey, TaskWatch};
 use locktop::model::thresholds::Thresholds;
@@ -144,7 +144,7 @@ impl Builder {
             detection: Detection::done(taken_at),
             task_sets: Arc::new(task_sets),
             adapters: Arc::default(),
-            systems: Arc::new(systems),
+            sources: Arc::new(systems),
             answers: Vec::new(),
             names: Arc::new(Names { relations, databases, ..Names::default() }),
             poll_seconds: 0.004,

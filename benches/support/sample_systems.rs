@@ -9,7 +9,7 @@ use locktop::model::lease::Lease;
 use locktop::model::lock::{LockMode, LockType};
 use locktop::model::rate_limit::RateLimit;
 use locktop::model::snapshot::Section;
-use locktop::model::systems::{Source, Systems, TableRows};
+use locktop::model::source_tables::{Source, SourceTables, TableRows};
 use locktop::model::task::{Execution, Schedule, TaskKey, TaskSet, TaskTables};
 use locktop::model::work_queue::{Item, StateCount};
 
@@ -91,9 +91,9 @@ impl Builder {
     }
 
     /// A table for each kind that has rows.
-    pub(super) fn systems(&mut self) -> Systems {
+    pub(super) fn systems(&mut self) -> SourceTables {
         let now = at(self.now);
-        let mut systems = Systems {
+        let mut systems = SourceTables {
             leases: table(LEASES, "locktop.distlock", std::mem::take(&mut self.leases), now),
             counts: table(QUEUE, "locktop.task_queue", std::mem::take(&mut self.counts), now),
             items: table(QUEUE, "locktop.task_queue", std::mem::take(&mut self.items), now),
@@ -101,7 +101,7 @@ impl Builder {
             generators: table(GENERATORS, "locktop.id_generator", std::mem::take(&mut self.generators), now),
             workers: table(WORKERS, "locktop.locktop_workers", std::mem::take(&mut self.workers), now),
             contended: table(CONTENDED, "locktop.contended_locks", std::mem::take(&mut self.contended), now),
-            ..Systems::default()
+            ..SourceTables::default()
         };
         for items in &mut systems.items {
             items.source = Arc::new(Source { own_keys: !self.raw_queue, ..(*items.source).clone() });

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktop::action::{ActionRecord, ActionRequest, Actor, Connections};
-use locktop::action::{Executor, ExecutorReply, ExecutorSettings, Order};
+use locktop::action::{Executor, ExecutorOrder, ExecutorReply, ExecutorSettings};
 use locktop::clock;
 use locktop::model::Timestamp;
 use locktop::model::finding::Subject;
@@ -147,7 +147,7 @@ impl Asker {
             targets: vec![target],
             wait: Duration::ZERO,
         };
-        assert_eq!(self.executor.order(Order::Act(Arc::new(command))), None);
+        assert_eq!(self.executor.order(ExecutorOrder::Act(Arc::new(command))), None);
         loop {
             if let ExecutorReply::Reported(report) = self.executor.answer().await.unwrap() {
                 return report.results[0].outcome;

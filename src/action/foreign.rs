@@ -7,7 +7,7 @@ use locktop_locks::quorum;
 
 use super::message::{Access, number, send, shown};
 use super::table::refused;
-use super::{Acting, ReportedOutcome};
+use super::{ActionContext, ReportedOutcome};
 use crate::model::adapter::ActionKind;
 use crate::model::plan::{AdapterTarget, Outcome};
 use crate::model::redis_lease::RedisLease;
@@ -31,7 +31,7 @@ pub(super) fn short(target: &AdapterTarget) -> String {
     }
 }
 
-impl Acting<'_> {
+impl ActionContext<'_> {
     /// Returns a job of another system to that system, or ends a lease of another system. The statement comes from the adapter:
     /// it compares the target with what was seen, and makes the checks that the other system itself would make.
     pub(super) async fn settle(self, target: &AdapterTarget) -> ReportedOutcome {

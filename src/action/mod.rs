@@ -23,12 +23,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
-use self::session::Pending;
+use self::session::SentSignal;
 use crate::model::plan::{
     ActionCommand, ActionReport, Outcome, PublishedHolder, PublishedTarget, RecoveryPlan, Request,
     SessionTarget, Signal, Target, TargetKind, TargetResult, Verb,
 };
-pub use crate::model::plan::{ExecutorReply, Order};
+pub use crate::model::plan::{ExecutorOrder, ExecutorReply};
 use crate::model::view::TargetId;
 use crate::pg::trust::TrustedOwners;
 use crate::redis::RedisUrl;
@@ -96,9 +96,9 @@ type ReportedOutcome = (Outcome, String);
 
 /// The connection that acts, and for whom.
 #[derive(Clone, Copy)]
-struct Acting<'a> {
+struct ActionContext<'a> {
     client: &'a Client,
-    order: &'a recovery::Order,
+    order: &'a recovery::RecoveryOrder,
     /// Owners of tables and functions that may be used.
     owners: &'a TrustedOwners,
     /// For times of day in messages.
@@ -154,33 +154,39 @@ pub struct ExecutorSettings {
 
 /// Dropping it aborts its task, whatever it is doing.
 pub struct Executor {
-    orders: mpsc::Sender<Order>,
+    orders: mpsc::Sender<ExecutorOrder>,
     answers: mpsc::Receiver<ExecutorReply>,
     pids: Box<dyn Fn() -> Vec<i32> + Send + Sync>,
     task: JoinHandle<()>,
 }
 
 impl Executor {
-    pub fn start(lines: impl Connections, record: impl ActionRecord, settings: ExecutorSettings) -> Self {
+    pub fn start(
+        connections: impl Connections,
+        record: impl ActionRecord,
+        settings: ExecutorSettings,
+    ) -> Self {
         let (orders, mut waiting) = mpsc::channel(WAITING);
         let (sender, answers) = mpsc::channel(WAITING);
-        let lines = Arc::new(lines);
-        let of_pids = Arc::clone(&lines);
+        let connections = Arc::new(connections);
+        let of_pids = Arc::clone(&connections);
         let task = tokio::spawn(async move {
-            let worker = ActionWorker { lines, record, settings };
+            let worker = ActionWorker { connections, record, settings };
             while let Some(order) = waiting.recv().await {
                 let answer = match order {
                     other if other.server() != worker.settings.server => refuse(&other, ANOTHER_SERVER),
-                    Order::Act(command) => {
+                    ExecutorOrder::Act(command) => {
                         // If the channel is full, a later message has the newer count.
                         let progress =
                             |done| drop(sender.try_send(ExecutorReply::Progress(command.number, done)));
                         ExecutorReply::Reported(Arc::new(worker.act(&command, &progress).await))
                     }
-                    Order::PlanRecovery { number, schema, request, .. } => ExecutorReply::RecoveryPlanned(
-                        number,
-                        worker.plan(&schema, &request).await.map(Arc::new),
-                    ),
+                    ExecutorOrder::PlanRecovery { number, schema, request, .. } => {
+                        ExecutorReply::RecoveryPlanned(
+                            number,
+                            worker.plan(&schema, &request).await.map(Arc::new),
+                        )
+                    }
                 };
                 if sender.send(answer).await.is_err() {
                     return;
@@ -191,7 +197,7 @@ impl Executor {
     }
 
     /// Queues an order without waiting. Returns a reply at once if it cannot be queued.
-    pub fn order(&self, order: Order) -> Option<ExecutorReply> {
+    pub fn order(&self, order: ExecutorOrder) -> Option<ExecutorReply> {
         let why = match self.orders.try_send(order) {
             Ok(()) => return None,
             Err(mpsc::error::TrySendError::Full(order)) => (order, "too many actions are pending"),
@@ -216,10 +222,12 @@ impl Drop for Executor {
     }
 }
 
-pub fn refuse(order: &Order, why: &str) -> ExecutorReply {
+pub fn refuse(order: &ExecutorOrder, why: &str) -> ExecutorReply {
     match order {
-        Order::Act(command) => ExecutorReply::Reported(Arc::new(not_tried(command, why))),
-        Order::PlanRecovery { number, .. } => ExecutorReply::RecoveryPlanned(*number, Err(why.to_owned())),
+        ExecutorOrder::Act(command) => ExecutorReply::Reported(Arc::new(not_tried(command, why))),
+        ExecutorOrder::PlanRecovery { number, .. } => {
+            ExecutorReply::RecoveryPlanned(*number, Err(why.to_owned()))
+        }
     }
 }
 
@@ -232,7 +240,7 @@ fn not_tried(command: &ActionCommand, why: &str) -> ActionReport {
 const IN_DOUBT: &str = "not tried: the result of a previous one is not known";
 
 struct ActionWorker<L, R> {
-    lines: Arc<L>,
+    connections: Arc<L>,
     record: R,
     settings: ExecutorSettings,
 }
@@ -241,7 +249,7 @@ impl<L: Connections, R: ActionRecord> ActionWorker<L, R> {
     async fn act(&self, command: &ActionCommand, progress: Progress<'_>) -> ActionReport {
         let needs_server =
             command.targets.iter().any(|target| !matches!(target.what, TargetKind::RedisLease(_)));
-        let client = match self.lines.client().await {
+        let client = match self.connections.client().await {
             Ok(client) => Some(client),
             Err(why) if needs_server => return not_tried(command, &why),
             Err(_) => None,
@@ -275,7 +283,7 @@ impl<L: Connections, R: ActionRecord> ActionWorker<L, R> {
             };
             match asking {
                 Ok((signal, session)) => {
-                    pending.push(Pending { asked: (place, asked), entry, signal, session });
+                    pending.push(SentSignal { asked: (place, asked), entry, signal, session });
                 }
                 Err((outcome, detail)) => {
                     // Redis servers that do not answer do not put the next lock in doubt.
@@ -296,7 +304,7 @@ impl<L: Connections, R: ActionRecord> ActionWorker<L, R> {
             }
             _ => return false,
         };
-        self.lines.pids().contains(&session.pid)
+        self.connections.pids().contains(&session.pid)
     }
 
     /// The signal that a session has accepted; else the result.
@@ -313,11 +321,11 @@ impl<L: Connections, R: ActionRecord> ActionWorker<L, R> {
             return Err(foreign::unlock(lease, redis).await);
         }
         let client = client.ok_or_else(impossible)?;
-        let order = recovery::Order { actor: actor.clone(), reason: None, wait: command.wait };
-        let acting = Acting { client, order: &order, owners, offset: *offset };
+        let order = recovery::RecoveryOrder { actor: actor.clone(), reason: None, wait: command.wait };
+        let acting = ActionContext { client, order: &order, owners, offset: *offset };
         Err(match (verb, what, verb.definition().signal) {
             (_, TargetKind::Session(session), Some(signal)) => {
-                return acting.ask(signal, session, None).await.map(|()| (signal, session));
+                return acting.signal_session(signal, session, None).await.map(|()| (signal, session));
             }
             (Verb::Recover, TargetKind::Published(target), _) => acting.fail(target).await.0,
             (Verb::Recover | Verb::Unlock, TargetKind::Adapter(target), _) => acting.settle(target).await,
@@ -332,7 +340,7 @@ impl<L: Connections, R: ActionRecord> ActionWorker<L, R> {
     async fn plan(&self, schema: &str, request: &Request) -> Result<RecoveryPlan, String> {
         let name = SchemaName::new(schema).map_err(|error| error.to_string())?;
         let schema = Schema { name, trusted_owners: self.settings.trusted_owners.clone() };
-        let client = self.lines.client().await?;
+        let client = self.connections.client().await?;
         locktop_tasks::recovery::plan(&client, schema, request).await.map_err(|error| error.to_string())
     }
 }

@@ -7,13 +7,13 @@
 
 use std::sync::Arc;
 
-use locktop_tasks::recovery::{Order, execute_one, not_tried};
+use locktop_tasks::recovery::{RecoveryOrder, execute_one, not_tried};
 use tokio_postgres::Client;
 
 use super::message::{moment, note};
 use super::session::{self, SignalGuards};
 use super::table::{ActedRow, ActedTable, free};
-use super::{Acting, ActionRecord, ActionRequest, ReportedOutcome, not_recorded};
+use super::{ActionContext, ActionRecord, ActionRequest, ReportedOutcome, not_recorded};
 use crate::model::finding::Subject;
 use crate::model::plan::rows::{Condition, PlanColumnKind};
 use crate::model::plan::{
@@ -30,14 +30,14 @@ pub async fn execute_recorded(
     client: &Client,
     schema: impl Into<Schema>,
     (plan, published): (&RecoveryPlan, &[PublishedTarget]),
-    order: &Order,
+    order: &RecoveryOrder,
     record: &impl ActionRecord,
     mut report: impl FnMut(&RecoveryResult),
 ) -> Vec<RecoveryResult> {
     let schema = &schema.into();
     // UTC, as in all output of the command.
     let offset = chrono::Offset::fix(&chrono::Utc);
-    let acting = Acting { client, order, owners: &schema.trusted_owners, offset };
+    let acting = ActionContext { client, order, owners: &schema.trusted_owners, offset };
     let shared = Arc::new(plan.clone());
     let act = async |row: &Planned| {
         let id = row.seen.execution_id;
@@ -153,7 +153,7 @@ fn recovery_outcome(outcome: Outcome) -> RecoveryOutcome {
     }
 }
 
-impl Acting<'_> {
+impl ActionContext<'_> {
     /// Recovers an execution of locktop's own tables.
     pub(super) async fn recover(self, target: &ExecutionTarget) -> ReportedOutcome {
         let ExecutionTarget { plan, row } = target;
@@ -192,7 +192,7 @@ impl Acting<'_> {
         let mut ended = String::new();
         if let PublishedHolder::Worker(session) = &target.holder {
             let work = SignalGuards { guard: table.guard.clone(), is_seen: row.is_still_seen() };
-            self.ask(Signal::Terminate, session, Some(&work)).await?;
+            self.signal_session(Signal::Terminate, session, Some(&work)).await?;
             *ended_pid = Some(session.pid);
             ended = format!("session {} was terminated", session.pid);
             match session::ended(client, session, order.wait).await {
@@ -255,7 +255,7 @@ fn may_close(table: &ActedTable, target: &PublishedTarget) -> String {
     }
 }
 
-fn set(table: &ActedTable, target: &PublishedTarget, order: &Order) -> String {
+fn set(table: &ActedTable, target: &PublishedTarget, order: &RecoveryOrder) -> String {
     let mut set = "status = 'failed'".to_owned();
     if matches!(
         table.found.kind("completed_at"),

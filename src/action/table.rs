@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::actor::Actor;
 use super::message::{Access, Unanswered, note, packed, send, text};
-use super::{Acting, ReportedOutcome};
+use super::{ActionContext, ReportedOutcome};
 use crate::model::plan::Outcome;
 use crate::model::plan::rows::{Condition, Noted, RowAct, RowChange, RowStatement, TableShape};
 use crate::pg::trust::TrustedOwners;
@@ -46,7 +46,7 @@ fn result_of(answer: StatementResult, done: String) -> ReportedOutcome {
     }
 }
 
-impl Acting<'_> {
+impl ActionContext<'_> {
     /// The error is a result without a change of the row.
     pub(super) async fn carry_out(self, change: RowChange<'_>) -> Result<ReportedOutcome, ReportedOutcome> {
         let RowChange { table, is_own, statement, .. } = change;
@@ -258,7 +258,7 @@ impl ActedRow<'_> {
     /// server.
     pub(super) async fn act(
         &self,
-        acting: Acting<'_>,
+        acting: ActionContext<'_>,
         act: &str,
     ) -> Result<StatementResult, ReportedOutcome> {
         let role = &acting.order.actor.role;

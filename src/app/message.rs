@@ -7,7 +7,7 @@ use crate::keys::Key;
 use crate::model::adapter::Parts;
 use crate::model::finding::AlertWays;
 use crate::model::past::{PastView, TimeStep};
-use crate::model::plan::{ExecutorReply, Order};
+use crate::model::plan::{ExecutorOrder, ExecutorReply};
 use crate::model::thresholds::ExpectedBlocker;
 use crate::model::view::{TargetId, View};
 
@@ -18,7 +18,7 @@ pub enum Message {
     Key(Key),
     /// Text was pasted: it is typed into an open prompt, and ignored elsewhere.
     Paste(String),
-    Click(Spot),
+    Click(ClickTarget),
     /// The wheel was turned, and the table under it, if any. Positive is down.
     Wheel(Option<Pane>, isize),
     /// The new size of the terminal: columns and rows.
@@ -38,7 +38,7 @@ pub enum Message {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Spot {
+pub enum ClickTarget {
     Row(Pane, usize),
     Heading(Pane, &'static str),
     Key(Action),
@@ -72,7 +72,7 @@ pub enum Effect {
     Alert(AlertWays, String),
     Title(String),
     Mouse(bool),
-    Order(Order),
+    Order(ExecutorOrder),
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -36,9 +36,9 @@ use line::Line;
 use page::{Page, Prompt};
 use pane::PaneState;
 use panes::{Pane, PaneMap, RowId};
-use screens::{Has, Screen};
+use screens::{AvailablePanes, Screen};
 pub use settings::AppSettings;
-use update::Going;
+use update::PendingStep;
 pub use update::ReplayState;
 
 use super::model::finding::Alerts;
@@ -112,7 +112,7 @@ pub struct App {
     /// A recording is shown instead of a server.
     pub replay: Option<ReplayState>,
     /// A step to another snapshot is in progress.
-    going: Option<Going>,
+    going: Option<PendingStep>,
     /// The screens are paused: newer views wait in `latest`.
     pub paused: bool,
     pub index: ViewIndex,
@@ -135,7 +135,7 @@ pub struct App {
     pub jumped_from: Option<Origin>,
     pub expected: Arc<[ExpectedBlocker]>,
     pub follow: Option<RowId>,
-    steady: steady::Steady,
+    steady: steady::StableFindings,
     /// Time of the newest snapshot when a key was last pressed on the findings; `None` before the first key.
     findings_read: Option<Timestamp>,
     /// New critical findings, for a user who does not watch the screen.
@@ -247,8 +247,8 @@ impl App {
     }
 
     /// The tables that exist: a missing table has no pane and no screen.
-    pub fn has(&self) -> Has {
-        let mut has = self.view.as_deref().map(Has::of).unwrap_or_default();
+    pub fn has(&self) -> AvailablePanes {
+        let mut has = self.view.as_deref().map(AvailablePanes::of).unwrap_or_default();
         has.lease_seen = self.lease_seen;
         has
     }

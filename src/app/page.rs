@@ -1,7 +1,7 @@
 use tui_input::Input;
 
 use super::panes::{Pane, RowId};
-use super::related::Related;
+use super::related::RelatedLink;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Page {
@@ -16,7 +16,7 @@ pub enum Page {
     },
     Related {
         /// The links at the time when the page was opened.
-        links: Vec<Related>,
+        links: Vec<RelatedLink>,
         at: usize,
     },
     Sort {
@@ -27,7 +27,7 @@ pub enum Page {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Typing {
+pub enum PromptKind {
     Filter,
     Search,
     Time,
@@ -37,7 +37,7 @@ pub enum Typing {
 
 #[derive(Debug, Clone)]
 pub struct Prompt {
-    pub typing: Typing,
+    pub typing: PromptKind,
     /// The pane that a filter is for, and that had the focus.
     pub pane: Pane,
     pub input: Input,

@@ -3,7 +3,7 @@
 use super::context::{Context, ViewIndex};
 use super::line::Tone;
 use super::panes::{Heading, Pane, Row, RowOptions, Total, fitted};
-use super::screens::Has;
+use super::screens::AvailablePanes;
 use crate::model::promise::Promise;
 use crate::model::view::View;
 use crate::model::wait_graph::Party;
@@ -56,7 +56,7 @@ pub fn render(view: &View, width: Option<usize>) -> Option<String> {
 fn panes(view: &View, width: Option<usize>) -> Vec<Printed> {
     let index = ViewIndex::of(view);
     let Some(context) = Context::of(view, &index, Zone::default()) else { return Vec::new() };
-    let has = Has::of(view);
+    let has = AvailablePanes::of(view);
     // If locks could not be read, it is not known that there are none.
     let is_known =
         |pane: Pane| context.snapshot.locks.is_known() || !matches!(pane, Pane::Chains | Pane::Advisory);

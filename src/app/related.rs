@@ -17,7 +17,7 @@ use crate::text;
 const MOST: usize = 5;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Related {
+pub struct RelatedLink {
     /// The relation to the row: `root`, `session`, `waits for`, …
     pub what: &'static str,
     pub label: String,
@@ -25,14 +25,14 @@ pub struct Related {
     pub screen: Screen,
 }
 
-impl Related {
+impl RelatedLink {
     fn to(what: &'static str, label: String, to: RowId, screen: Screen) -> Self {
         Self { what, label, to, screen }
     }
 }
 
 /// All related rows: blockers first, then what the row itself has.
-pub fn related(context: &Context<'_>, row: RowId, from: Screen) -> Vec<Related> {
+pub fn related(context: &Context<'_>, row: RowId, from: Screen) -> Vec<RelatedLink> {
     let row = subject::subject_of(context, row).unwrap_or(row);
     let mut found = Vec::new();
     let parties = parties(context, row);
@@ -108,7 +108,7 @@ fn row_of(context: &Context<'_>, party: Party) -> Option<RowId> {
 }
 
 /// The roots that it waits behind, and itself if it is a root.
-fn roots(context: &Context<'_>, party: Party) -> Vec<Related> {
+fn roots(context: &Context<'_>, party: Party) -> Vec<RelatedLink> {
     let mut above = context.view.graph.roots_above(party);
     if context.root(party).is_some() {
         above.push(party);
@@ -116,29 +116,29 @@ fn roots(context: &Context<'_>, party: Party) -> Vec<Related> {
     let root = |party: &Party| {
         let blocks = context.root(*party).map_or(0, |root| root.blocked);
         let label = format!("{}, blocks {blocks}", name(context, *party)?);
-        Some(Related::to("root", label, row_of(context, *party)?, Screen::Chains))
+        Some(RelatedLink::to("root", label, row_of(context, *party)?, Screen::Chains))
     };
     above.iter().take(MOST).filter_map(root).collect()
 }
 
-fn session(context: &Context<'_>, party: Party) -> Option<Related> {
+fn session(context: &Context<'_>, party: Party) -> Option<RelatedLink> {
     let Party::Backend(pid) = party else { return None };
     let backend = context.backend(pid)?;
-    Some(Related::to("session", who(backend), RowId::Backend(backend.id()), Screen::Backends))
+    Some(RelatedLink::to("session", who(backend), RowId::Backend(backend.id()), Screen::Backends))
 }
 
-fn awaited(context: &Context<'_>, party: Party) -> Option<Related> {
+fn awaited(context: &Context<'_>, party: Party) -> Option<RelatedLink> {
     let (queue, place) = context.view.graph.wait_of(party)?;
     let waiter = queue.waiters.get(place)?;
     let tag = context.awaited(&queue.tag, waiter.pid);
     let label = words::request(waiter.mode, tag, &context.wait_label(&queue.tag, waiter.pid));
-    Some(Related::to("waits for", label, RowId::Awaited(*tag), Screen::Locks))
+    Some(RelatedLink::to("waits for", label, RowId::Awaited(*tag), Screen::Locks))
 }
 
-fn held(context: &Context<'_>, party: Party) -> Vec<Related> {
+fn held(context: &Context<'_>, party: Party) -> Vec<RelatedLink> {
     let link = |lock: &AwaitedLock| {
         let label = format!("{}, {} waiting", context.lock_label(&lock.tag, None), lock.queued());
-        Related::to("holds", label, RowId::Awaited(lock.tag), Screen::Locks)
+        RelatedLink::to("holds", label, RowId::Awaited(lock.tag), Screen::Locks)
     };
     let locks = context.view.index.awaited_locks().all().iter();
     locks.filter(|lock| lock.is_held_by(party)).take(MOST).map(link).collect()
@@ -159,18 +159,18 @@ fn tag_of(context: &Context<'_>, row: RowId) -> Option<LockTag> {
     }
 }
 
-fn lock(context: &Context<'_>, tag: LockTag) -> Option<Related> {
+fn lock(context: &Context<'_>, tag: LockTag) -> Option<RelatedLink> {
     let tag = context.queue(&tag).map_or(tag, |queue| awaited_tag(context, queue));
     let row = context.snapshot.locks.last_rows().iter().find(|lock| lock.tag == tag)?;
-    Some(Related::to("lock", context.lock_label(&tag, row.pid), RowId::Awaited(tag), Screen::Locks))
+    Some(RelatedLink::to("lock", context.lock_label(&tag, row.pid), RowId::Awaited(tag), Screen::Locks))
 }
 
-fn work(context: &Context<'_>, rows: &[RowId]) -> Vec<Related> {
+fn work(context: &Context<'_>, rows: &[RowId]) -> Vec<RelatedLink> {
     let belongs = |id: RowId| rows.iter().any(|row| *row != id && subject::same_subject(context, id, *row));
-    let links = |what, ids: &mut dyn Iterator<Item = RowId>| -> Vec<Related> {
+    let links = |what, ids: &mut dyn Iterator<Item = RowId>| -> Vec<RelatedLink> {
         let link = |id: RowId| {
             let label = (id.home().definition().name)(context, id);
-            Some(Related::to(what, label, id, Screen::with(id.home()).next()?))
+            Some(RelatedLink::to(what, label, id, Screen::with(id.home()).next()?))
         };
         ids.filter(|id| belongs(*id)).take(MOST).filter_map(link).collect()
     };

@@ -6,13 +6,13 @@ use crate::model::view::View;
 
 /// The panes whose data exist; a screen without one is not selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Has {
+pub struct AvailablePanes {
     panes: u32,
     /// A lease was seen at some time: until then the Overview has no rows for leases.
     pub lease_seen: bool,
 }
 
-impl Has {
+impl AvailablePanes {
     pub fn of(view: &View) -> Self {
         let Some(snapshot) = view.snapshot.as_deref() else { return Self::default() };
         let is_there = |pane: &Pane| pane.definition().is_there.is_some_and(|is| is(view, snapshot));
@@ -46,7 +46,7 @@ pub struct PanePlace {
     /// Its share of the height, relative to the other panes that are shown.
     share: u16,
     /// A condition in addition to the existence of its data.
-    only_where: fn(Has) -> bool,
+    only_where: fn(AvailablePanes) -> bool,
 }
 
 const fn pane(pane: Pane, share: u16) -> PanePlace {
@@ -181,11 +181,11 @@ impl Screen {
     }
 
     /// Whether it can be selected: one of its panes has something to show.
-    pub fn is_there(self, has: Has) -> bool {
+    pub fn is_there(self, has: AvailablePanes) -> bool {
         self.there(has).next().is_some()
     }
 
-    pub fn panes(self, has: Has) -> Vec<Pane> {
+    pub fn panes(self, has: AvailablePanes) -> Vec<Pane> {
         let there: Vec<Pane> = self.there(has).collect();
         if there.is_empty() { self.all().take(1).collect() } else { there }
     }
@@ -198,7 +198,7 @@ impl Screen {
         self.definition().panes.iter().find(|place| place.pane == pane).map_or(1, |place| place.share)
     }
 
-    fn there(self, has: Has) -> impl Iterator<Item = Pane> {
+    fn there(self, has: AvailablePanes) -> impl Iterator<Item = Pane> {
         let is_there = move |place: &&PanePlace| has.has(place.pane) && (place.only_where)(has);
         self.definition().panes.iter().filter(is_there).map(|place| place.pane)
     }
@@ -233,8 +233,12 @@ mod tests {
     #[test]
     fn a_screen_that_can_be_absent_has_a_reason() {
         for screen in Screen::ALL {
-            assert_eq!(screen.is_there(Has::default()), screen.definition().absent.is_empty(), "{screen:?}");
-            assert!(!screen.panes(Has::default()).is_empty());
+            assert_eq!(
+                screen.is_there(AvailablePanes::default()),
+                screen.definition().absent.is_empty(),
+                "{screen:?}"
+            );
+            assert!(!screen.panes(AvailablePanes::default()).is_empty());
         }
     }
 }

@@ -22,7 +22,7 @@ const NEW: f64 = 5.0;
 const MOST: usize = 500;
 
 #[derive(Debug, Default)]
-pub(super) struct Steady {
+pub(super) struct StableFindings {
     source: Arc<Vec<Finding>>,
     shown: Arc<Vec<Finding>>,
     /// When each was first seen; `None` for findings that existed at the start.
@@ -31,7 +31,7 @@ pub(super) struct Steady {
     places: VecDeque<FxHashMap<RowId, usize>>,
 }
 
-impl Steady {
+impl StableFindings {
     /// The rows for the findings of a snapshot. While `is_read`, new ones are added below those of the same severity, and
     /// none changes places.
     pub(super) fn arrange(
@@ -174,7 +174,7 @@ mod tests {
 
     /// Process ids with the severity shown; negative if the finding has ended.
     fn shown(
-        steady: &mut Steady,
+        steady: &mut StableFindings,
         seconds: i64,
         is_read: bool,
         new: &[(i32, Severity)],
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn an_ended_finding_keeps_its_place_for_five_seconds() {
-        let mut steady = Steady::default();
+        let mut steady = StableFindings::default();
         let all = [(1, Critical), (2, Warning), (3, Info)];
         assert_eq!(shown(&mut steady, 0, false, &all), all);
         let ended = [(1, Critical), (-2, Warning), (3, Info)];
@@ -201,7 +201,7 @@ mod tests {
     /// In a chain each session is the root for a moment: as ended rows these would hide the current root.
     #[test]
     fn a_finding_of_one_snapshot_is_not_kept_after_it_ends() {
-        let mut steady = Steady::default();
+        let mut steady = StableFindings::default();
         let root = |pid| [(pid, Critical), (9, Warning)];
         assert_eq!(shown(&mut steady, 0, false, &root(1)), root(1));
         assert_eq!(shown(&mut steady, 1, false, &root(2)), [(2, Warning), (-1, Critical), (9, Warning)]);
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_finding_that_moves_to_another_check_has_not_ended() {
-        let mut steady = Steady::default();
+        let mut steady = StableFindings::default();
         shown(&mut steady, 0, false, &[(1, Critical)]);
         let other = Finding { check: "another", ..finding(1, Critical) };
         let rows = steady.arrange(&Arc::new(vec![other]), at(1), false);
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_new_finding_is_critical_in_its_second_snapshot_or_if_old_or_large() {
-        let mut steady = Steady::default();
+        let mut steady = StableFindings::default();
         assert_eq!(
             shown(&mut steady, 0, false, &[(1, Critical)]),
             [(1, Critical)],
@@ -243,7 +243,7 @@ mod tests {
         /// Two rows change places only if their order lasts and they are not being read, and no row is lost.
         #[test]
         fn the_order_lasts(steps in vec((0..4u8, subsequence((1..=9).collect::<Vec<i32>>(), 5..=9).prop_shuffle()), 1..80)) {
-            let mut steady = Steady::default();
+            let mut steady = StableFindings::default();
             let mut orders: Vec<Vec<i32>> = Vec::new();
             let mut before: Vec<i32> = Vec::new();
             for (second, (reads, new)) in (0..).zip(steps) {
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn an_order_that_lasts_is_shown_from_its_third_snapshot_on() {
-        let mut steady = Steady::default();
+        let mut steady = StableFindings::default();
         let (one, other) = ([(1, Warning), (2, Warning)], [(2, Warning), (1, Warning)]);
         let seen = [&one, &other, &other, &one, &other, &other, &other];
         let seen: Vec<_> = (0..).zip(seen).map(|(at, all)| shown(&mut steady, at, false, all)[0].0).collect();

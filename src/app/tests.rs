@@ -27,7 +27,7 @@ use super::subject::pid_of;
 use super::{App, AppSettings};
 use crate::keys::Key;
 use crate::model::lock::LockMode;
-use crate::model::plan::{ActionCommand, Order};
+use crate::model::plan::{ActionCommand, ExecutorOrder};
 use crate::model::view::{ConnectionState, TargetId, View};
 use crate::sample::{self, Builder};
 
@@ -76,7 +76,7 @@ fn slowly(app: &mut App, keys: &str) -> Vec<Effect> {
 
 fn command(effects: &[Effect]) -> Option<&ActionCommand> {
     effects.iter().find_map(|effect| match effect {
-        Effect::Order(Order::Act(command)) => Some(&**command),
+        Effect::Order(ExecutorOrder::Act(command)) => Some(&**command),
         _ => None,
     })
 }

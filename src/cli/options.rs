@@ -10,7 +10,7 @@ use crate::app::screens::Screen;
 use crate::config::{MAX_REFRESH, MIN_REFRESH};
 use crate::model::zone::Zone;
 use crate::text::parse_duration;
-use crate::ui::theme::Base;
+use crate::ui::theme::BaseTheme;
 
 /// Appearance and start of the dashboard.
 #[derive(Debug, Clone, Default, Args)]
@@ -24,7 +24,7 @@ pub struct ViewArgs {
     pub screen: Option<Screen>,
     /// Colors [default: dark]
     #[arg(long, value_name = "THEME")]
-    pub theme: Option<Base>,
+    pub theme: Option<BaseTheme>,
     /// Draw with ASCII characters only.
     #[arg(long)]
     pub ascii: bool,

@@ -5,7 +5,7 @@ use clap::CommandFactory;
 
 use super::{Cli, CliSettings, PasswordPrompt, Screen, check_config, completions, man};
 use crate::config::Location;
-use crate::ui::theme::Base;
+use crate::ui::theme::BaseTheme;
 
 fn parse(line: &str) -> Result<Cli, clap::Error> {
     super::parse(std::iter::once("locktop").chain(line.split_whitespace()).map(Into::into))
@@ -237,11 +237,11 @@ fn the_view_is_set_before_or_after_demo() {
     let demo = settings("--ascii demo --theme mono --screen chains --mouse", "").unwrap();
     assert!(demo.conninfo.is_none());
     assert_eq!((demo.ascii, demo.mouse, demo.screen), (true, true, Some(Screen::Chains)));
-    assert_eq!(demo.theme.base, Base::Mono);
+    assert_eq!(demo.theme.base, BaseTheme::Mono);
     let plain = settings("", "[theme]\nbase = 'light'").unwrap();
     assert_eq!((plain.ascii, plain.mouse, plain.screen), (false, false, None));
-    assert_eq!(plain.theme.base, Base::Light);
-    assert_eq!(settings("--theme ansi", "[theme]\nbase = 'light'").unwrap().theme.base, Base::Ansi);
+    assert_eq!(plain.theme.base, BaseTheme::Light);
+    assert_eq!(settings("--theme ansi", "[theme]\nbase = 'light'").unwrap().theme.base, BaseTheme::Ansi);
 }
 
 #[test]

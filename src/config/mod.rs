@@ -19,7 +19,7 @@ use crate::model::finding::AlertWays;
 use crate::model::lock_key::LockKey;
 use crate::model::thresholds::Thresholds;
 use crate::redis::RedisSets;
-use crate::ui::theme::{Base, Colors};
+use crate::ui::theme::{BaseTheme, Colors};
 pub use adapter::{AdapterChoice, AdapterChoices};
 
 pub const MIN_REFRESH: Duration = Duration::from_millis(100);
@@ -155,7 +155,7 @@ impl PartialEq for KeyBinding {
 /// `[theme]`: the base theme, and changed colors.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ThemeConfig {
-    pub base: Base,
+    pub base: BaseTheme,
     pub colours: Colors,
 }
 

@@ -13,8 +13,8 @@ use crate::keys::Key;
 use crate::model::finding::AlertWays;
 use crate::model::lock_key::LockKey;
 use crate::model::thresholds::{Limit, Thresholds};
-use crate::order::Order;
-use crate::ui::theme::Base;
+use crate::order::SortExt;
+use crate::ui::theme::BaseTheme;
 use clap::ValueEnum;
 use pg_connect::conninfo::{ConnInfo, Flags, Sources, is_connection_string};
 use pg_connect::error::ConnInfoError;
@@ -288,7 +288,7 @@ fn theme(reader: &mut ConfigReader<'_>, value: TomlValue<'_, '_>, config: &mut C
         let tone = name.parse::<Tone>().ok();
         if name == "base" {
             let expected = "\"dark\", \"light\", \"mono\" or \"ansi\"";
-            let known = |value: &DeValue<'_>| Base::from_str(value.as_str()?, false).ok();
+            let known = |value: &DeValue<'_>| BaseTheme::from_str(value.as_str()?, false).ok();
             config.theme.base = reader.read(name, value, expected, known).unwrap_or(config.theme.base);
         } else if tone.is_some() || name == SELECTED {
             let text = "a color in quotes, such as \"red\" or \"#ff8800\"";

@@ -5,22 +5,22 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 
+use super::acting::OpenConnection;
 use super::history::HistorySender;
 use super::journal::Journal;
 use super::learn::Learned;
 use super::record::redact::{RedactedTexts, Redaction};
-use super::standby::ActionConnection;
 use super::throttle::Throttle;
 use super::view_builder::ViewBuilder;
 use super::{EventReceiver, EventSender};
 use crate::clock;
 use crate::model::adapter::Parts;
 use crate::model::lock_name::LockNames;
-use crate::model::past::Past;
+use crate::model::past::CarriedState;
 use crate::model::snapshot::{Pooling, Snapshot};
 use crate::model::thresholds::{ExpectedBlocker, Thresholds};
 use crate::model::view::{TargetId, View};
-use crate::pg::poll::{OpenError, PollError, PollLimits, Session};
+use crate::pg::poll::{OpenError, PollConnection, PollError, PollLimits};
 use crate::redis::RedisState;
 use pg_connect::Backoff;
 use pg_connect::conninfo::ConnInfo;
@@ -83,7 +83,7 @@ enum Wake {
 pub struct Live {
     info: ConnInfo,
     settings: FeedSettings,
-    session: Session,
+    session: PollConnection,
     /// The pooler, if a poll has detected one.
     pooling: Option<Pooling>,
     view_builder: ViewBuilder,
@@ -93,9 +93,9 @@ pub struct Live {
     known: RedactedTexts,
     history_sender: Option<HistorySender>,
     /// The state before the next snapshot.
-    past: Arc<Past>,
+    past: Arc<CarriedState>,
     /// The poll's connection, for users without another one. `None` while it is lost.
-    line: watch::Sender<Option<ActionConnection>>,
+    open_connection: watch::Sender<Option<OpenConnection>>,
     backoff: Backoff,
     throttle: Option<Throttle>,
     journal: Journal,
@@ -112,7 +112,7 @@ impl Live {
         let mut backoff = Backoff::default();
         loop {
             let started = clock::monotonic();
-            match Session::open(&info, settings.limits.clone()).await {
+            match PollConnection::open(&info, settings.limits.clone()).await {
                 Ok(session) => {
                     let mut journal = Journal::default();
                     journal.connected(&info.target(), started.elapsed());
@@ -122,7 +122,7 @@ impl Live {
                         settings.lock_names.clone(),
                     );
                     let (backoff, (event_sender, event_receiver)) = (Backoff::default(), EventSender::new());
-                    let line = watch::Sender::new(ActionConnection::of(&session));
+                    let open_connection = watch::Sender::new(OpenConnection::of(&session));
                     let (history_sender, past) = (None, view_builder.past());
                     let throttle = settings.server_load.map(Throttle::new);
                     return Ok(Self {
@@ -136,7 +136,7 @@ impl Live {
                         known: RedactedTexts::default(),
                         history_sender,
                         past,
-                        line,
+                        open_connection,
                         backoff,
                         throttle,
                         journal,
@@ -161,8 +161,8 @@ impl Live {
         self.history_sender = Some(history_sender);
     }
 
-    pub fn line(&self) -> watch::Receiver<Option<ActionConnection>> {
-        self.line.subscribe()
+    pub fn open_connection(&self) -> watch::Receiver<Option<OpenConnection>> {
+        self.open_connection.subscribe()
     }
 
     pub fn view(&self) -> Arc<View> {
@@ -295,7 +295,7 @@ impl Live {
         views: &watch::Sender<Arc<View>>,
     ) -> bool {
         self.session.close();
-        self.line.send_replace(None);
+        self.open_connection.send_replace(None);
         let (mut reason, mut silent) = (reason.to_owned(), false);
         loop {
             if self.hides_names() {
@@ -319,7 +319,10 @@ impl Live {
                     () = tokio::time::sleep(delay) => {}
                 }
                 let started = clock::monotonic();
-                Some((Session::open_behind(info, settings.limits.clone(), *pooling).await, started.elapsed()))
+                Some((
+                    PollConnection::open_behind(info, settings.limits.clone(), *pooling).await,
+                    started.elapsed(),
+                ))
             });
             let Some((opened, took)) = while_reporting(view_builder, event_receiver, views, open).await
             else {
@@ -328,7 +331,7 @@ impl Live {
             match opened {
                 Ok(session) => {
                     self.journal.connected(&self.info.target(), took);
-                    self.line.send_replace(ActionConnection::of(&session));
+                    self.open_connection.send_replace(OpenConnection::of(&session));
                     self.session = session;
                     return true;
                 }

@@ -1,6 +1,7 @@
 //! Turns every snapshot into a [`View`](crate::model::view::View), using the snapshots before it, and publishes it. The
 //! newest view replaces older ones.
 
+pub mod acting;
 mod diff;
 pub mod history;
 mod journal;
@@ -10,7 +11,6 @@ pub mod once;
 pub mod record;
 pub mod replay;
 pub mod report;
-pub mod standby;
 mod throttle;
 pub mod view_builder;
 

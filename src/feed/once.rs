@@ -9,7 +9,7 @@ use crate::model::lock_name::LockNames;
 use crate::model::snapshot::Snapshot;
 use crate::model::thresholds::Thresholds;
 use crate::model::view::{TargetId, View};
-use crate::pg::poll::{OpenError, PollError, PollLimits, Session};
+use crate::pg::poll::{OpenError, PollConnection, PollError, PollLimits};
 use crate::redis::{RedisOptions, RedisSets, RedisState, read_once};
 use pg_connect::conninfo::ConnInfo;
 
@@ -60,11 +60,11 @@ async fn redis_state(redis: Option<(RedisSets, RedisOptions)>) -> Option<RedisSt
     tokio::time::timeout(LEARNING, read_once(servers, options)).await.ok()
 }
 
-async fn open(info: &ConnInfo, limits: PollLimits) -> Result<Session, OpenError> {
+async fn open(info: &ConnInfo, limits: PollLimits) -> Result<PollConnection, OpenError> {
     let name_timeout = Duration::from_secs(1).max(limits.name_timeout);
     let limits = PollLimits { name_timeout, adapter_timeout: ADAPTERS, ..limits };
     let started = clock::monotonic();
-    let opened = Session::open(info, limits).await;
+    let opened = PollConnection::open(info, limits).await;
     match &opened {
         Ok(_) => Journal::default().connected(&info.target(), started.elapsed()),
         Err(error) => tracing::warn!("no connection: {error}"),
@@ -73,7 +73,7 @@ async fn open(info: &ConnInfo, limits: PollLimits) -> Result<Session, OpenError>
 }
 
 async fn polled(
-    session: &mut Session,
+    session: &mut PollConnection,
     before: Option<&Snapshot>,
     journal: &mut Journal,
 ) -> Result<Snapshot, PollError> {
@@ -120,7 +120,7 @@ pub async fn snapshots(
 }
 
 async fn polled_twice(
-    mut session: Session,
+    mut session: PollConnection,
     mut view_builder: ViewBuilder,
     redis: Option<RedisState>,
 ) -> Result<Arc<View>, OnceError> {

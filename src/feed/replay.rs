@@ -135,7 +135,7 @@ impl Recording {
                 }
                 segment.has_key = false;
             }
-            RecordKind::Key | RecordKind::Look => {
+            RecordKind::Key | RecordKind::Snapshot => {
                 segment.has_key |= header.kind == RecordKind::Key;
                 let (Some(moment), true) = (container::moment(&begin), segment.has_key) else {
                     return Ok(true);

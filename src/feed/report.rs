@@ -13,7 +13,7 @@ use super::record::redact::Redaction;
 use super::replay::Recording;
 use super::view_builder::{Recount, ViewBuilder};
 use crate::model::Timestamp;
-use crate::model::blame::{Before, Blame, Window};
+use crate::model::blame::{Blame, BlameTotals, WaitsBefore};
 use crate::model::disclosure::Channel;
 use crate::model::event::{Event, EventKind};
 use crate::model::finding::{Finding, Severity};
@@ -22,11 +22,11 @@ use crate::model::snapshot::Server;
 use crate::model::view::{TargetId, View};
 use crate::model::wait_graph::Party;
 use crate::model::why::why;
-use crate::order::Order;
+use crate::order::SortExt;
 use crate::output::report::{Hole, IncidentReport, Mark, TimelineColumn, Tree, Why, Worst};
 use crate::text::one_line;
 use ddl::Ddl;
-use tasks::TaskTroubles;
+use tasks::TaskIncidents;
 
 pub use log::add_log;
 
@@ -114,13 +114,13 @@ pub fn of(
         report.redaction.clone_from(&about.redaction);
     }
     let view = |recording: &mut Recording, place: usize| view_of(recording, place, redaction);
-    let mut tasks = TaskTroubles::default();
+    let mut tasks = TaskIncidents::default();
     let at_first = view(recording, places.start);
     if let Some(view) = &at_first {
         tasks.begin(view);
     }
     let (mut reader, mut window, mut seen) =
-        (ReportReader::default(), Window::default(), FxHashSet::default());
+        (ReportReader::default(), BlameTotals::default(), FxHashSet::default());
     let mut ddl = Ddl::new(redaction);
     for (place, moment) in places.clone().zip(&moments) {
         let Ok((counted, events)) = reader.read(recording, place) else {
@@ -154,7 +154,7 @@ pub fn of(
     report.actions.order_by_key(|action| action.at);
     report.is_counted_anew = reader.recount.is_some();
     report.blame = redaction.apply_to_blame(&window.blame());
-    report.blame.before = at_first.map(|view| Before::of(&view.graph, first.at)).unwrap_or_default();
+    report.blame.before = at_first.map(|view| WaitsBefore::of(&view.graph, first.at)).unwrap_or_default();
     fill(&mut report.columns, &report.holes);
     report.tries = ddl.tries();
     let most = moments.iter().zip(places).max_by_key(|(moment, place)| (moment.waiting, *place));

@@ -12,14 +12,14 @@ use crate::model::event::{EventBody, EventKind, Events, ExternalEvent};
 use crate::model::finding::{self, CheckInput, Deadlocks, Severity, Subject, server};
 use crate::model::lock_name::LockNames;
 use crate::model::normal_wait::NormalWaits;
-use crate::model::past::{GraphFrom, KeptObservation, Observation, Past};
+use crate::model::past::{CarriedState, GraphFrom, KeptObservation, Observation};
 use crate::model::plan::Rights;
 use crate::model::redis_lease::RedisLeases;
 use crate::model::refusals::{Refusals, WINDOW};
 use crate::model::section::Observed;
 use crate::model::snapshot::Snapshot;
 use crate::model::snapshot_index::SnapshotIndex;
-use crate::model::systems::Systems;
+use crate::model::source_tables::SourceTables;
 use crate::model::thresholds::{ExpectedBlocker, Thresholds};
 use crate::model::view::{ConnectionState, Sample, Series, Slowed, TargetId, View};
 use crate::model::wait_graph::{Input, WaitGraph};
@@ -33,7 +33,7 @@ pub struct ViewBuilder {
     thresholds: Thresholds,
     /// Why lock names could not be read, one line each.
     notes: Arc<[Text]>,
-    past: Past,
+    past: CarriedState,
     /// `None` for a stored snapshot, whose events are stored too.
     diff: Option<Diff>,
     /// Counts which sessions block others. `None` for a stored snapshot.
@@ -55,7 +55,7 @@ impl ViewBuilder {
         Self {
             thresholds,
             notes: Arc::default(),
-            past: Past::default(),
+            past: CarriedState::default(),
             diff: Some(Diff::default()),
             counter: Some(Counter::default()),
             redis: None,
@@ -91,12 +91,12 @@ impl ViewBuilder {
         view_builder.snapshot_taken(snapshot)
     }
 
-    pub fn past(&self) -> Arc<Past> {
+    pub fn past(&self) -> Arc<CarriedState> {
         Arc::new(self.past.clone())
     }
 
     /// The last view in the form that is stored; `past` is the state before its snapshot.
-    pub fn observation(&self, past: Arc<Past>) -> Observation {
+    pub fn observation(&self, past: Arc<CarriedState>) -> Observation {
         Observation { view: self.view(), past, notes: Arc::clone(&self.notes) }
     }
 
@@ -163,8 +163,8 @@ impl ViewBuilder {
         } else {
             (Arc::clone(&before.graph), Arc::clone(&before.series))
         };
-        if !(snapshot.systems.refusals.is_empty() && series.refusals.is_empty()) {
-            refused(Arc::make_mut(&mut series), snapshot.taken_at, &snapshot.systems);
+        if !(snapshot.sources.refusals.is_empty() && series.refusals.is_empty()) {
+            refused(Arc::make_mut(&mut series), snapshot.taken_at, &snapshot.sources);
         }
         let index = Arc::new(SnapshotIndex::of(&snapshot, &graph));
         let leases = lease::LeaseBoard::of(&snapshot);
@@ -210,7 +210,7 @@ impl ViewBuilder {
 
     fn judge(&mut self, after: &mut View) {
         let Some(seen) = after.with_snapshot() else { return };
-        let Past { deadlocks, new_roots, .. } = &self.past;
+        let CarriedState { deadlocks, new_roots, .. } = &self.past;
         let tick = self.counter.as_mut().and_then(|counter| counter.update(seen, deadlocks));
         let blame = tick.map(|tick| {
             let mut blame = Blame::clone(&after.blame);
@@ -316,7 +316,7 @@ fn join(snapshot: &mut Snapshot, state: &RedisState) {
     // Microseconds, like the server's timestamps; a stored snapshot has no more.
     let read_at = age.map(|age| (snapshot.taken_at - age).trunc_subsecs(6));
     let redis = Arc::new(RedisLeases { read_at, ..RedisLeases::clone(&state.leases) });
-    snapshot.systems = Arc::new(Systems { redis, ..Systems::clone(&snapshot.systems) });
+    snapshot.sources = Arc::new(SourceTables { redis, ..SourceTables::clone(&snapshot.sources) });
 }
 
 #[cfg(test)]
@@ -351,7 +351,7 @@ impl Recount {
 }
 
 /// The series with what was refused by now, and without what is older than the window.
-fn refused(series: &mut Series, at: Timestamp, systems: &Systems) {
+fn refused(series: &mut Series, at: Timestamp, systems: &SourceTables) {
     let is_recent = |then: Timestamp| then < at && (at - then).as_seconds_f64() <= WINDOW;
     series.refusals.retain(|sample| sample.at.is_some_and(is_recent));
     // A table that is not known this time would look like a counter that started again.

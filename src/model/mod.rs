@@ -77,12 +77,12 @@ pub mod jobs {
     pub mod adapter;
     pub mod id_generator;
     pub mod job_state;
-    pub mod judge;
+
     pub mod lease;
     pub mod rate_limit;
     pub mod redis_lease;
     pub mod refusals;
-    pub mod systems;
+    pub mod source_tables;
     pub mod table_rows;
     pub mod task;
     pub mod work_queue;
@@ -97,6 +97,7 @@ pub mod judgement {
     pub mod event;
     pub mod finding;
     pub mod held;
+    pub mod judge;
     pub mod lock_waits;
     pub mod normal_wait;
     pub mod promise;

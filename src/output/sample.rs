@@ -102,7 +102,7 @@ pub(crate) fn view() -> View {
         detection: Detection::done(taken_at),
         task_sets: Arc::default(),
         adapters: Arc::default(),
-        systems: Arc::default(),
+        sources: Arc::default(),
         answers: Vec::new(),
         names: Arc::new(names),
         poll_seconds: 0.01,

@@ -13,7 +13,7 @@ use crate::model::adapter::{
 };
 use crate::model::lock_key::LockKey;
 use crate::model::snapshot::{Epoch, Section};
-use crate::model::systems::TextId;
+use crate::model::source_tables::NameHash;
 use crate::model::{Text, Timestamp};
 
 evidence_rows!(columns);
@@ -65,7 +65,7 @@ tuples! {
     /// Two words that belong together.
     Pairs of (Text, Text) as (key, value) { 1 key: Text, 2 value: Text, }
     /// Runs whose key was free.
-    JobFrees of ((TextId, Option<Timestamp>), Timestamp) as ((TextId(id), started_at), since) {
+    JobFrees of ((NameHash, Option<Timestamp>), Timestamp) as ((NameHash(id), started_at), since) {
         1 id: u64,
         2 started_at: Option<Timestamp>,
         3 since: Timestamp,
@@ -211,7 +211,7 @@ fn put<T>(rows: Vec<T>, (taken_at, error, is_cut): (Option<Timestamp>, Option<Te
 parts! {
     JobMarks {
         1 epoch: Epoch,
-        2 free: ((TextId, Option<Timestamp>), Timestamp),
+        2 free: ((NameHash, Option<Timestamp>), Timestamp),
     }
 }
 

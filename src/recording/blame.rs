@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::columns::{codes, columns, flat_rows, parts};
 use super::strings::{Decoded, Strings};
 use crate::model::blame::{
-    Before, Begun, Blame, BlameKey, Cost, CostTable, EPISODES, Ended, Ending, Episode, KEYS, KeyCost,
-    MINUTES, Ran, SnapshotBlame, Sums, Trail, blame_rows,
+    Blame, BlameKey, Cost, CostTable, EPISODES, Ending, Episode, EpisodeEnd, EpisodeStart, EpisodeStatement,
+    KEYS, KeyCost, MINUTES, MinuteSums, SnapshotBlame, Sums, WaitsBefore, blame_rows,
 };
 use crate::model::disclosure::{Channel, Mode, kept as left};
 use crate::model::{Text, Timestamp};
-use crate::order::Order;
+use crate::order::SortExt;
 use crate::text::one_line;
 
 codes! {
@@ -42,7 +42,7 @@ flat_rows! {
         11 sums: Sums,
         12 ending: Ending,
         13 note: Text,
-        14 ran: Vec<Ran>,
+        14 ran: Vec<EpisodeStatement>,
     }
     /// The counts, without their tables.
     BlameHeads of #[derive(Default)] BlameHead {
@@ -75,10 +75,10 @@ parts! {
     BlameTick {
         1 head: TickHead,
         2 keys: BlameKey,
-        3 begun: Begun,
+        3 begun: EpisodeStart,
         4 costs: FlatCost,
-        5 ran: Ran,
-        6 ended: Ended,
+        5 ran: EpisodeStatement,
+        6 ended: EpisodeEnd,
     }
 }
 
@@ -100,15 +100,15 @@ impl Numbers {
     }
 }
 
-fn minutes(trail: &Trail) -> Vec<BlameMinute> {
+fn minutes(trail: &MinuteSums) -> Vec<BlameMinute> {
     let before =
         (trail.before != Sums::default()).then_some(BlameMinute { minute: None, sums: trail.before });
     let known = trail.minutes.iter().map(|(minute, sums)| BlameMinute { minute: Some(*minute), sums: *sums });
     before.into_iter().chain(known).collect()
 }
 
-fn trail(minutes: &[BlameMinute]) -> Trail {
-    let mut trail = Trail::default();
+fn trail(minutes: &[BlameMinute]) -> MinuteSums {
+    let mut trail = MinuteSums::default();
     // Limits the number of minutes, because the file is not trusted.
     for BlameMinute { minute, sums } in minutes.iter().take(MINUTES + 1) {
         match minute {
@@ -207,7 +207,7 @@ pub(super) fn table(kept: &BlameTable, strings: &Decoded) -> Blame {
         since: head.since,
         until: head.until,
         missing: head.missing,
-        before: Before {
+        before: WaitsBefore {
             sessions: head.before_sessions,
             longest: head.before_longest,
             seconds: head.before_seconds,
@@ -242,10 +242,12 @@ pub(super) fn tick(kept: &BlameTick, strings: &Decoded) -> Option<SnapshotBlame>
         at,
         missing,
         total,
-        begun: begun.map(|row| Begun { who: harmless(&row.who), lock: harmless(&row.lock), ..row }).collect(),
+        begun: begun
+            .map(|row| EpisodeStart { who: harmless(&row.who), lock: harmless(&row.lock), ..row })
+            .collect(),
         costs: costs.collect(),
         ran: harmless_ran(ran),
-        ended: ended.map(|row| Ended { note: harmless(&row.note), ..row }).collect(),
+        ended: ended.map(|row| EpisodeEnd { note: harmless(&row.note), ..row }).collect(),
     })
 }
 
@@ -262,9 +264,9 @@ fn keys(kept: Vec<BlameKey>) -> Vec<Arc<BlameKey>> {
     keys.map(Arc::new).collect()
 }
 
-fn harmless_ran(rows: Vec<Ran>) -> Vec<Ran> {
+fn harmless_ran(rows: Vec<EpisodeStatement>) -> Vec<EpisodeStatement> {
     rows.into_iter()
-        .map(|row| Ran { statement: harmless(&left(Channel::Blame, &row.statement)), ..row })
+        .map(|row| EpisodeStatement { statement: harmless(&left(Channel::Blame, &row.statement)), ..row })
         .collect()
 }
 

@@ -46,7 +46,7 @@ pub enum RecordKind {
     File = 1,
     Key = 2,
     /// A snapshot that needs those before it in its group.
-    Look = 3,
+    Snapshot = 3,
     /// The connection was lost; one line of text.
     Link = 6,
     /// The file was closed on purpose.
@@ -55,13 +55,13 @@ pub enum RecordKind {
 
 impl RecordKind {
     fn of(code: u8) -> Self {
-        let known = [Self::File, Self::Key, Self::Look, Self::Link, Self::End];
+        let known = [Self::File, Self::Key, Self::Snapshot, Self::Link, Self::End];
         known.into_iter().find(|kind| *kind as u8 == code).unwrap_or(Self::Other)
     }
 }
 
 /// The numbers of incidents in the data of a time line; 0 is none.
-const TROUBLES: [(u8, Incident); 4] =
+const INCIDENTS: [(u8, Incident); 4] =
     [(1, Incident::Action), (2, Incident::NoAnswer), (3, Incident::Begun), (4, Incident::Deadlock)];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,10 +129,10 @@ pub fn snapshot_record(moment: &Moment, frame: &Frame) -> Result<Vec<u8>, Record
     payload.extend_from_slice(&moment.id.to_le_bytes());
     payload.extend_from_slice(&micros(Some(moment.at)).to_le_bytes());
     payload.extend_from_slice(&moment.waiting.to_le_bytes());
-    let trouble = TROUBLES.iter().find(|(_, trouble)| moment.incident == Some(*trouble));
+    let trouble = INCIDENTS.iter().find(|(_, trouble)| moment.incident == Some(*trouble));
     payload.extend_from_slice(&[trouble.map_or(0, |(number, _)| *number), 0, 0, 0]);
     payload.extend_from_slice(&frame.bytes);
-    record(if frame.is_key { RecordKind::Key } else { RecordKind::Look }, &payload)
+    record(if frame.is_key { RecordKind::Key } else { RecordKind::Snapshot }, &payload)
 }
 
 /// The time line data of a snapshot, from the first bytes of its payload; `None` if they are invalid.
@@ -143,7 +143,7 @@ pub fn moment(bytes: &[u8; MOMENT]) -> Option<Moment> {
         id: u64::from_le_bytes([i0, i1, i2, i3, i4, i5, i6, i7]),
         at: time(i64::from_le_bytes([a0, a1, a2, a3, a4, a5, a6, a7]))?,
         waiting: u32::from_le_bytes([w0, w1, w2, w3]),
-        incident: TROUBLES.iter().find(|(number, _)| *number == trouble).map(|(_, trouble)| *trouble),
+        incident: INCIDENTS.iter().find(|(number, _)| *number == trouble).map(|(_, trouble)| *trouble),
     })
 }
 

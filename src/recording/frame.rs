@@ -195,7 +195,7 @@ impl Encoder {
             SectionState::of(&snapshot.prepared),
         ];
         states.extend(tables::set_states(&snapshot.task_sets));
-        states.extend(tables::system_states(&snapshot.systems));
+        states.extend(tables::system_states(&snapshot.sources));
         states.extend([
             SectionState::of(&snapshot.detection.tables),
             SectionState::of(&snapshot.detection.adapters),
@@ -263,10 +263,10 @@ impl Encoder {
         if is_new(|before, now| same_sets(&before.task_sets, &now.task_sets)) {
             put(PartKind::Tasks, tables::of_sets(&snapshot.task_sets, strings).encode_to_vec());
         }
-        if is_new(|before, now| tables::same_systems(&before.systems, &now.systems)) {
-            put(PartKind::Systems, tables::of_systems(&snapshot.systems, strings).encode_to_vec());
+        if is_new(|before, now| tables::same_systems(&before.sources, &now.sources)) {
+            put(PartKind::SourceTables, tables::of_systems(&snapshot.sources, strings).encode_to_vec());
         }
-        let redis: &[RedisLeases] = std::slice::from_ref(&snapshot.systems.redis);
+        let redis: &[RedisLeases] = std::slice::from_ref(&snapshot.sources.redis);
         put(PartKind::Redis, column(redis, strings).encode_to_vec());
         if last.is_none_or(|last| !same_known(last, observation)) {
             let known = known::of_known(&view.lock_names, notes, view.rights.as_deref(), strings);

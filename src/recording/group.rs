@@ -15,15 +15,15 @@ use crate::model::backend::Backend;
 use crate::model::blame::{Blame, SnapshotBlame};
 use crate::model::event::{Event, Events};
 use crate::model::lock::{Lock, Prepared};
-use crate::model::past::{KeptObservation, Past};
+use crate::model::past::{CarriedState, KeptObservation};
 use crate::model::redis_lease::RedisLeases;
 use crate::model::snapshot::{Detection, Server, Snapshot};
-use crate::model::systems::Systems;
+use crate::model::source_tables::SourceTables;
 use crate::model::thresholds::ExpectedBlocker;
 use crate::model::wait_graph::Answer;
 
 #[derive(Debug)]
-struct Opened {
+struct DecodedSnapshot {
     head: Payload,
     parts: [Bytes; KINDS],
     blame: Option<Arc<Blame>>,
@@ -34,7 +34,7 @@ struct Opened {
 #[derive(Debug, Default)]
 pub struct SnapshotGroup {
     strings: Decoded,
-    snapshots: Vec<Opened>,
+    snapshots: Vec<DecodedSnapshot>,
     size: usize,
     /// Total costs of waiting as of the last requested snapshot; keeping them for each snapshot would need much memory.
     counted: Option<(usize, Arc<Blame>)>,
@@ -72,7 +72,7 @@ impl SnapshotGroup {
             Arc::new(Blame { last, ..blame::table(&table, &self.strings) })
         });
         let expected = self.expected(&mut head);
-        self.snapshots.push(Opened { head, parts, blame, tick, expected });
+        self.snapshots.push(DecodedSnapshot { head, parts, blame, tick, expected });
         Ok(())
     }
 
@@ -131,7 +131,7 @@ impl SnapshotGroup {
     }
 }
 
-impl Opened {
+impl DecodedSnapshot {
     fn part<T: Message + Default>(&self, kind: PartKind) -> Result<T, RecordError> {
         let content = self.parts.get(kind as usize).cloned().unwrap_or_default();
         T::decode(content).map_err(|_| RecordError::Damaged)
@@ -147,7 +147,7 @@ impl Opened {
         let (server, backends) = (states.section(server), states.section(backends));
         let (locks, prepared) = (states.section(locks), states.section(prepared));
         let task_sets = tables::sets(&self.part(PartKind::Tasks)?, &mut states, strings);
-        let systems = tables::systems(&self.part(PartKind::Systems)?, &mut states, strings);
+        let systems = tables::systems(&self.part(PartKind::SourceTables)?, &mut states, strings);
         // These come after the sections of earlier releases, which do not have them.
         let at = time(head.taken_at).ok_or(RecordError::Damaged)?;
         let detection = Detection { tables: states.later_section(at), adapters: states.later_section(at) };
@@ -162,7 +162,7 @@ impl Opened {
             prepared,
             detection,
             task_sets: Arc::new(task_sets),
-            systems: Arc::new(Systems { redis: Arc::new(redis), ..systems }),
+            sources: Arc::new(SourceTables { redis: Arc::new(redis), ..systems }),
             answers: rows::<Answer>(&self.part(PartKind::Answers)?, strings),
             names: Arc::new(known::names(&self.part(PartKind::Names)?, strings)),
             poll_seconds: head.poll_seconds,
@@ -171,13 +171,13 @@ impl Opened {
         })
     }
 
-    fn past(&self, snapshot: &Snapshot, strings: &Decoded) -> Result<Past, RecordError> {
+    fn past(&self, snapshot: &Snapshot, strings: &Decoded) -> Result<CarriedState, RecordError> {
         let (watch, deadlocks, new_roots) = memory::marks(&self.part(PartKind::Marks)?, strings);
         let beside: memory::NextTo = self.part(PartKind::GraphFrom)?;
         let has_graph = self.parts.get(PartKind::GraphFrom as usize).is_some_and(|part| !part.is_empty());
         let graph_from =
             (has_graph && !snapshot.locks.is_known()).then(|| memory::graph_from(&beside, strings));
-        Ok(Past {
+        Ok(CarriedState {
             watch,
             adapters: adapters::marks(&self.part(PartKind::JobMarks)?, strings),
             deadlocks,

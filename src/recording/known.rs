@@ -15,13 +15,13 @@ use crate::model::lock::{LockTag, LockType};
 use crate::model::lock_name::{Layer, LockName, LockNames};
 use crate::model::plan::Rights;
 use crate::model::snapshot::Names;
-use crate::model::systems::TextId;
+use crate::model::source_tables::NameHash;
 use crate::model::task::TaskId;
 use crate::model::thresholds::{self, ExpectedBlocker, Thresholds};
 use crate::model::wait_graph::Party;
 use crate::model::work_queue::ItemId;
 use crate::model::{Text, Timestamp};
-use crate::order::Order;
+use crate::order::SortExt;
 use crate::text::{one_line, one_line_prefix};
 
 columns! {
@@ -331,24 +331,24 @@ fn flat_subject(subject: Option<&Subject>) -> FlatSubject {
         Some(Subject::Party(party)) => FlatSubject { kind: 2, party: *party, ..none },
         Some(Subject::Lock(tag)) => FlatSubject { kind: 3, tag: *tag, ..none },
         Some(Subject::Task(TaskId { table, id })) => FlatSubject { kind: 4, table: *table, id: *id, ..none },
-        Some(Subject::Lease(TextId(id))) => FlatSubject { kind: 5, id: id.cast_signed(), ..none },
+        Some(Subject::Lease(NameHash(id))) => FlatSubject { kind: 5, id: id.cast_signed(), ..none },
         Some(Subject::Item(ItemId { table, id })) => FlatSubject { kind: 6, table: *table, id: *id, ..none },
         Some(Subject::Queue) => FlatSubject { kind: 7, ..none },
-        Some(Subject::Limit(TextId(id))) => FlatSubject { kind: 8, id: id.cast_signed(), ..none },
+        Some(Subject::Limit(NameHash(id))) => FlatSubject { kind: 8, id: id.cast_signed(), ..none },
         Some(Subject::Generator(GeneratorId { table, worker })) => {
             FlatSubject { kind: 9, table: *table, id: *worker, ..none }
         }
         Some(Subject::Server) => FlatSubject { kind: 10, ..none },
-        Some(Subject::Job(TextId(id))) => FlatSubject { kind: 12, id: id.cast_signed(), ..none },
-        Some(Subject::JobQueue(TextId(id))) => FlatSubject { kind: 13, id: id.cast_signed(), ..none },
-        Some(Subject::JobLease(TextId(id))) => FlatSubject { kind: 14, id: id.cast_signed(), ..none },
-        Some(Subject::JobSchedule(TextId(id))) => FlatSubject { kind: 15, id: id.cast_signed(), ..none },
+        Some(Subject::Job(NameHash(id))) => FlatSubject { kind: 12, id: id.cast_signed(), ..none },
+        Some(Subject::JobQueue(NameHash(id))) => FlatSubject { kind: 13, id: id.cast_signed(), ..none },
+        Some(Subject::JobLease(NameHash(id))) => FlatSubject { kind: 14, id: id.cast_signed(), ..none },
+        Some(Subject::JobSchedule(NameHash(id))) => FlatSubject { kind: 15, id: id.cast_signed(), ..none },
         Some(Subject::Section(name)) => FlatSubject { kind: 11, section: Some((*name).into()), ..none },
     }
 }
 
 fn subject(flat: &FlatSubject) -> Option<Subject> {
-    let text_id = || TextId(flat.id.cast_unsigned());
+    let text_id = || NameHash(flat.id.cast_unsigned());
     Some(match flat.kind {
         1 => Subject::Backend(BackendId { pid: flat.pid, backend_start: flat.start }),
         2 => Subject::Party(flat.party),

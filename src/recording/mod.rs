@@ -36,7 +36,7 @@ enum PartKind {
     Answers = 4,
     Names = 5,
     Tasks = 6,
-    Systems = 7,
+    SourceTables = 7,
     Redis = 8,
     Known = 9,
     Held = 10,

@@ -13,7 +13,7 @@ use crate::model::redis_lease::{
 };
 use crate::model::refusals::Refusals;
 use crate::model::snapshot::Section;
-use crate::model::systems::{CountedWaits, Source, Systems, TableRows, source_rows, table_kinds};
+use crate::model::source_tables::{CountedWaits, Source, SourceTables, TableRows, source_rows, table_kinds};
 use crate::model::table_rows::TaskWorker;
 use crate::model::table_rows::{Growth, Owner};
 use crate::model::table_rows::{queried_rows, table_rows};
@@ -125,16 +125,16 @@ macro_rules! systems {
             )*
         }
 
-        pub(super) fn of_systems(systems: &Systems, strings: &mut Strings) -> SystemTables {
+        pub(super) fn of_systems(systems: &SourceTables, strings: &mut Strings) -> SystemTables {
             SystemTables { $($kind: column(&flat(&systems.$kind), strings),)* }
         }
 
-        pub(super) fn systems(kept: &SystemTables, states: &mut States, strings: &Decoded) -> Systems {
-            Systems { $($kind: tables(rows(&kept.$kind, strings), states),)* redis: Arc::default() }
+        pub(super) fn systems(kept: &SystemTables, states: &mut States, strings: &Decoded) -> SourceTables {
+            SourceTables { $($kind: tables(rows(&kept.$kind, strings), states),)* redis: Arc::default() }
         }
 
         /// Whether the rows are the same ones in memory.
-        pub(super) fn same_systems(before: &Systems, after: &Systems) -> bool {
+        pub(super) fn same_systems(before: &SourceTables, after: &SourceTables) -> bool {
             $(same_tables(&before.$kind, &after.$kind))&&*
         }
     };
@@ -143,7 +143,7 @@ macro_rules! systems {
 table_kinds!(systems);
 
 /// The states of their sections, in the order in which [`systems`] reads them.
-pub(super) fn system_states(systems: &Systems) -> impl Iterator<Item = SectionState> {
+pub(super) fn system_states(systems: &SourceTables) -> impl Iterator<Item = SectionState> {
     systems.sections().map(|(.., taken_at, error)| SectionState { taken_at, error: error.cloned() })
 }
 

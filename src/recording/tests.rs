@@ -22,7 +22,7 @@ use crate::model::lock::{Lock, LockMode, LockTag, LockType, Prepared, VirtualTra
 use crate::model::lock_key::LockKey;
 use crate::model::lock_name::{LockNames, NameContext};
 use crate::model::lock_waits::{LockWaits, WaitCounter, WaitedLock, waited_rows};
-use crate::model::past::{GraphFrom, KeptObservation, Observation, Past};
+use crate::model::past::{CarriedState, GraphFrom, KeptObservation, Observation};
 use crate::model::plan::Rights;
 use crate::model::rate_limit::RateLimit;
 use crate::model::redis_lease::{Expiry, KeyReading, LockValue, ServerReading, merge_sets};
@@ -30,7 +30,7 @@ use crate::model::refusals::Refusals;
 use crate::model::snapshot::{
     Detection, Keepalives, Names, Pooling, Section, Server, Snapshot, Tls, WalReplay, server_rows,
 };
-use crate::model::systems::{CountedWaits, Source, Systems, TableRows, source_rows};
+use crate::model::source_tables::{CountedWaits, Source, SourceTables, TableRows, source_rows};
 use crate::model::table_rows::TaskWorker;
 use crate::model::table_rows::{Growth, Owner};
 use crate::model::table_rows::{queried_rows, table_rows};
@@ -296,14 +296,14 @@ impl Dice {
         })
     }
 
-    fn systems(&mut self) -> Systems {
+    fn systems(&mut self) -> SourceTables {
         let readings = self.some(5, |dice| ServerReading {
             server: dice.text(),
             keys: if dice.below(4) == 0 { Err(dice.text()) } else { Ok(dice.some(4, Self::reading)) },
         });
         let read_at = self.maybe(Self::time);
         let redis = merge_sets(&readings, &[readings.len() / 2, readings.len() - readings.len() / 2]);
-        Systems {
+        SourceTables {
             leases: self.tables(Self::any),
             counts: self.tables(Self::any),
             items: self.tables(Self::any),
@@ -349,7 +349,7 @@ impl Dice {
             prepared: self.section(prepared),
             detection: Detection { tables: self.section(Vec::new()), adapters: self.section(Vec::new()) },
             task_sets: Arc::new(sets),
-            systems: Arc::new(self.systems()),
+            sources: Arc::new(self.systems()),
             answers: self.some(3, Self::answer),
             names: Arc::new(Names {
                 relations: self.some(5, |dice| ((dice.u32(), dice.u32()), dice.text())).into_iter().collect(),
@@ -370,19 +370,19 @@ impl Dice {
 
     fn subject(&mut self) -> Subject {
         match self.below(9) {
-            8 => Subject::JobSchedule(crate::model::systems::TextId(self.roll())),
-            7 => Subject::JobLease(crate::model::systems::TextId(self.roll())),
-            6 => Subject::JobQueue(crate::model::systems::TextId(self.roll())),
-            5 => Subject::Job(crate::model::systems::TextId(self.roll())),
+            8 => Subject::JobSchedule(crate::model::source_tables::NameHash(self.roll())),
+            7 => Subject::JobLease(crate::model::source_tables::NameHash(self.roll())),
+            6 => Subject::JobQueue(crate::model::source_tables::NameHash(self.roll())),
+            5 => Subject::Job(crate::model::source_tables::NameHash(self.roll())),
             0 => Subject::Backend(BackendId { pid: self.i32(), backend_start: self.maybe(Self::time) }),
             1 => Subject::Party(self.party()),
             2 => Subject::Lock(self.tag()),
             3 => Subject::Section(self.of(&["locks", "adapters"])),
-            _ => Subject::Lease(crate::model::systems::TextId(self.roll())),
+            _ => Subject::Lease(crate::model::source_tables::NameHash(self.roll())),
         }
     }
 
-    fn past(&mut self) -> Past {
+    fn past(&mut self) -> CarriedState {
         let held: HeldLocks = self
             .some(9, |dice| {
                 let tag = LockTag::new(LockType::Advisory).with_objid(dice.u32());
@@ -405,7 +405,7 @@ impl Dice {
             forgotten: self.roll(),
         };
         let going_on = self.some(4, |dice| ((dice.i32(), dice.time()), dice.f64()));
-        Past {
+        CarriedState {
             held: HeldWatch {
                 since: Arc::new(held),
                 locks: Arc::default(),
@@ -427,9 +427,9 @@ impl Dice {
         }
     }
 
-    fn marks(&mut self) -> Past {
+    fn marks(&mut self) -> CarriedState {
         use crate::model::finding::deadlocks::{Broken, DeadlockCount, SeenCycle, Victims};
-        let mut past = Past::default();
+        let mut past = CarriedState::default();
         past.watch.free = self.some(4, |dice| ((dice.u32(), dice.i64()), dice.time())).into_iter().collect();
         past.watch.idle = self.some(4, |dice| ((dice.i32(), dice.i64()), dice.time())).into_iter().collect();
         past.new_roots.since =
@@ -571,7 +571,7 @@ fn same(kept: &KeptObservation, observation: &Observation) {
         assert_eq!((new.tasks.is_cut, new.executions.is_cut), (old.tasks.is_cut, old.executions.is_cut));
     }
     assert_eq!(adapters::told(&new.adapters), adapters::told(&old.adapters));
-    let (new, old) = (&new.systems, &old.systems);
+    let (new, old) = (&new.sources, &old.sources);
     same_tables(&new.leases, &old.leases);
     same_tables(&new.counts, &old.counts);
     same_tables(&new.items, &old.items);
@@ -595,7 +595,7 @@ fn same(kept: &KeptObservation, observation: &Observation) {
     assert_eq!(new.held.holders, old.held.holders);
     assert_eq!(new.held.starts, old.held.starts);
     assert_eq!(new.waits.waits, old.waits.waits);
-    let seconds = |past: &Past| {
+    let seconds = |past: &CarriedState| {
         let waits = past.waits.going_on.iter();
         waits
             .map(|(wait, counted)| (*wait, counted.seconds.to_bits()))
@@ -749,7 +749,7 @@ fn a_snapshot_needs_the_earlier_ones_of_its_group() {
 fn text_of_a_file_is_fit_for_a_screen() {
     let mut dice = Dice(1);
     let evil: Text = "\u{1b}]0;x\u{7}".into();
-    let mut past = Past::default();
+    let mut past = CarriedState::default();
     past.deadlocks.cycles.push(crate::model::finding::deadlocks::SeenCycle {
         parties: Vec::new(),
         texts: vec![Text::clone(&evil)],

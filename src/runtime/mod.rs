@@ -16,7 +16,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use self::signals::ProcessSignal::{self, End};
 use self::terminal::{ReportMouse, TerminalOutput, TerminalScreen};
-use crate::action::{self, Executor, ExecutorReply, Order};
+use crate::action::{self, Executor, ExecutorOrder, ExecutorReply};
 use crate::app::App;
 use crate::app::message::{Effect, Message};
 use crate::app::settings::SavedLayout;
@@ -280,7 +280,7 @@ impl Loop {
         Ok(())
     }
 
-    fn order(&mut self, order: Order) -> io::Result<()> {
+    fn order(&mut self, order: ExecutorOrder) -> io::Result<()> {
         let answer = match &self.source.executor {
             Some(executor) => executor.order(order),
             None => Some(action::refuse(&order, "no action is possible in read-only mode")),

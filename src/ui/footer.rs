@@ -6,12 +6,12 @@ use crate::app::App;
 use crate::app::dialog::{self, Dialog};
 use crate::app::keymap::{self, Action};
 use crate::app::line::{Line, Tone};
-use crate::app::message::Spot;
-use crate::app::page::{Page, Prompt, Typing};
+use crate::app::message::ClickTarget;
+use crate::app::page::{Page, Prompt, PromptKind};
 use crate::app::panes::{Pane, RowId};
 use crate::app::screens::Screen;
 use crate::keys::Key;
-use crate::order::Order;
+use crate::order::SortExt;
 
 pub(super) fn render(canvas: &mut Canvas<'_, '_>, area: Rect) {
     let app = canvas.app;
@@ -53,7 +53,7 @@ fn spots(canvas: &mut Canvas<'_, '_>, area: Rect, line: &Line) {
         last = if blank { None } else { key.and_then(|key| keymap.action(key)).or(last) };
         // A misplaced click must not quit.
         if let Some(action) = last.filter(|action| *action != Action::Quit) {
-            canvas.viewport.spot(Rect { x, width: end.saturating_sub(x), ..area }, Spot::Key(action));
+            canvas.viewport.spot(Rect { x, width: end.saturating_sub(x), ..area }, ClickTarget::Key(action));
         }
         x = end;
     }
@@ -172,10 +172,10 @@ fn render_prompt(canvas: &mut Canvas<'_, '_>, area: Rect, prompt: &Prompt) {
         render_lowest(canvas, above, error, Tone::Critical);
     }
     let (label, keys) = match prompt.typing {
-        Typing::Filter | Typing::Search => ("/", "Enter keep  Esc undo"),
-        Typing::Save => ("save to ", "Enter writes  Esc back"),
-        Typing::Note => ("note ", "Enter notes it  Esc back"),
-        Typing::Time => ("time ", "14:02  -90s  worst  Enter jump  Esc cancel"),
+        PromptKind::Filter | PromptKind::Search => ("/", "Enter keep  Esc undo"),
+        PromptKind::Save => ("save to ", "Enter writes  Esc back"),
+        PromptKind::Note => ("note ", "Enter notes it  Esc back"),
+        PromptKind::Time => ("time ", "14:02  -90s  worst  Enter jump  Esc cancel"),
     };
     let right = Line::new().with(keys, Tone::Dim);
     let room = width.saturating_sub(right.width() + label.len() + 2);

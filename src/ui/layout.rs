@@ -4,7 +4,7 @@
 use ratatui::layout::{Constraint, Layout, Position, Rect};
 use rustc_hash::FxHashMap;
 
-use crate::app::message::Spot;
+use crate::app::message::ClickTarget;
 use crate::app::panes::Pane;
 use crate::app::screens::Screen;
 use crate::app::{App, HEADER, TALL, WIDE};
@@ -123,7 +123,7 @@ fn stacked(area: Rect, shares: &[u16]) -> Vec<Rect> {
 pub struct Viewport {
     offsets: FxHashMap<Pane, usize>,
     areas: Vec<(Pane, Rect, usize)>,
-    spots: Vec<(Rect, Spot)>,
+    spots: Vec<(Rect, ClickTarget)>,
     pub page_rows: usize,
     /// Visible rows of the focused table when it was last drawn, even if something covers it.
     pub table_rows: usize,
@@ -150,7 +150,7 @@ impl Viewport {
         self.areas.push((pane, area, offset));
     }
 
-    pub(super) fn spot(&mut self, area: Rect, spot: Spot) {
+    pub(super) fn spot(&mut self, area: Rect, spot: ClickTarget) {
         self.spots.push((area, spot));
     }
 
@@ -161,10 +161,10 @@ impl Viewport {
     }
 
     /// The item at a screen position; the one drawn last is on top.
-    pub fn hit(&self, column: u16, row: u16) -> Option<Spot> {
+    pub fn hit(&self, column: u16, row: u16) -> Option<ClickTarget> {
         let place = Position { x: column, y: row };
         let spot = self.spots.iter().rev().find(|(area, _)| area.contains(place));
-        let row = || self.row(column, row).map(|(pane, at)| Spot::Row(pane, at));
+        let row = || self.row(column, row).map(|(pane, at)| ClickTarget::Row(pane, at));
         spot.map(|(_, spot)| spot.clone()).or_else(row)
     }
 }

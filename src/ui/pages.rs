@@ -6,7 +6,7 @@ use crate::app::dialog::{self, Dialog};
 use crate::app::line::{Line, Tone};
 use crate::app::page::Page;
 use crate::app::panes::{Heading, Pane, RowId};
-use crate::app::related::Related;
+use crate::app::related::RelatedLink;
 use crate::app::{App, detail, help};
 use crate::model::plan::{Choice, Confirm, Verb};
 use crate::text::Align;
@@ -117,10 +117,10 @@ fn render_sort(canvas: &mut Canvas<'_, '_>, area: Rect, pane: Pane, selected: us
 
 const LABEL: usize = 60;
 
-fn render_related(canvas: &mut Canvas<'_, '_>, area: Rect, related: &[Related], at: usize) {
+fn render_related(canvas: &mut Canvas<'_, '_>, area: Rect, related: &[RelatedLink], at: usize) {
     let room = usize::from(area.width).saturating_sub(28).min(LABEL);
     let widest = related.iter().map(|link| crate::text::width(&link.label)).max().unwrap_or(0).min(room);
-    let line = |link: &Related| {
+    let line = |link: &RelatedLink| {
         Line::new()
             .with(format!("{:<10}", link.what), Tone::Dim)
             .with(crate::text::fit_pad(&link.label, widest, Align::Left), Tone::Plain)

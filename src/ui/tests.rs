@@ -11,7 +11,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use super::layout::Viewport;
-use super::theme::{Base, ColorDepth, Theme};
+use super::theme::{BaseTheme, ColorDepth, Theme};
 use crate::app::message::Message;
 use crate::app::{App, AppSettings};
 use crate::keys::Key;
@@ -44,7 +44,7 @@ impl Stage {
         app.update(Message::Resize(width, height));
         Self {
             app,
-            theme: Theme::new(Base::Dark, ColorDepth::Rgb, false),
+            theme: Theme::new(BaseTheme::Dark, ColorDepth::Rgb, false),
             terminal: Terminal::new(TestBackend::new(width, height)).unwrap(),
             viewport: Viewport::default(),
         }
@@ -199,12 +199,12 @@ fn the_queue_at_three_sizes() {
 fn a_locked_table_of_leases_is_seen_as_old() {
     for (width, height) in SIZES {
         let mut snapshot = sample::systems::leases(0.0).snapshot();
-        let mut systems = (*snapshot.systems).clone();
+        let mut systems = (*snapshot.sources).clone();
         let reason = "locktop.distlock is locked: 4410 holds AccessExclusiveLock";
         let table = systems.leases[0].stale(reason.into());
         let section = table.section.taken(Some(sample::at(-12.0)));
-        systems.leases[0] = crate::model::systems::TableRows { section, ..table };
-        snapshot.systems = Arc::new(systems);
+        systems.leases[0] = crate::model::source_tables::TableRows { section, ..table };
+        snapshot.sources = Arc::new(systems);
         check("leases_locked", &mut Stage::new(width, height).view(sample::view(snapshot, 1)).keys("5"));
     }
 }
@@ -301,7 +301,7 @@ fn a_crowd_behind_one_lock_is_one_line() {
 #[test]
 fn ascii_is_ascii() {
     let mut stage = incident(80, 24);
-    stage.theme = Theme::new(Base::Dark, ColorDepth::Ansi, true);
+    stage.theme = Theme::new(BaseTheme::Dark, ColorDepth::Ansi, true);
     let text = stage.text();
     assert!(text.is_ascii(), "{text}");
     check_whole("ascii", &mut stage);
@@ -455,23 +455,23 @@ fn place_of(stage: &mut Stage, text: &str) -> (u16, u16) {
 #[test]
 fn clickable_areas_match_the_drawn_text() {
     use crate::app::keymap::Action;
-    use crate::app::message::Spot;
+    use crate::app::message::ClickTarget;
     use crate::app::panes::Pane;
     let mut stage = incident(120, 35);
     let spot = |stage: &mut Stage, text: &str| {
         let (x, y) = place_of(stage, text);
         stage.viewport.hit(x, y)
     };
-    assert_eq!(spot(&mut stage, "4312 idle in transaction,"), Some(Spot::Row(Pane::Findings, 0)));
-    assert_eq!(spot(&mut stage, "BLOCKS"), Some(Spot::Heading(Pane::Chains, "blocks")));
-    assert_eq!(spot(&mut stage, "? help"), Some(Spot::Key(Action::Help)));
-    assert_eq!(spot(&mut stage, "└4410"), Some(Spot::Row(Pane::Chains, 1)));
+    assert_eq!(spot(&mut stage, "4312 idle in transaction,"), Some(ClickTarget::Row(Pane::Findings, 0)));
+    assert_eq!(spot(&mut stage, "BLOCKS"), Some(ClickTarget::Heading(Pane::Chains, "blocks")));
+    assert_eq!(spot(&mut stage, "? help"), Some(ClickTarget::Key(Action::Help)));
+    assert_eq!(spot(&mut stage, "└4410"), Some(ClickTarget::Row(Pane::Chains, 1)));
     let last = u16::try_from(stage.text().lines().count()).unwrap() - 1;
     let line = stage.text().lines().last().unwrap().to_owned();
     let key = |words: &str| u16::try_from(crate::text::width(&line[..line.find(words).unwrap()])).unwrap();
     let terminate = Action::Command(crate::model::plan::CommandId::Terminate);
     for (words, action) in [("K terminate", terminate), ("Enter open", Action::Open)] {
-        assert_eq!(stage.viewport.hit(key(words), last), Some(Spot::Key(action)), "{line}");
+        assert_eq!(stage.viewport.hit(key(words), last), Some(ClickTarget::Key(action)), "{line}");
     }
 }
 

@@ -8,7 +8,7 @@ use crate::app::line::Tone;
 
 /// A set of colors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum Base {
+pub enum BaseTheme {
     /// For a dark background.
     #[default]
     Dark,
@@ -90,12 +90,12 @@ fn color((rgb, index, ansi): Shades, depth: ColorDepth) -> Color {
 }
 
 impl Theme {
-    pub fn new(base: Base, depth: ColorDepth, ascii: bool) -> Self {
+    pub fn new(base: BaseTheme, depth: ColorDepth, ascii: bool) -> Self {
         match (base, depth) {
-            (Base::Mono, _) | (_, ColorDepth::None) => Self::mono(ascii),
-            (Base::Ansi, _) => Self::colored(DARK, ColorDepth::Ansi, ascii),
-            (Base::Dark, depth) => Self::colored(DARK, depth, ascii),
-            (Base::Light, depth) => Self::colored(LIGHT, depth, ascii),
+            (BaseTheme::Mono, _) | (_, ColorDepth::None) => Self::mono(ascii),
+            (BaseTheme::Ansi, _) => Self::colored(DARK, ColorDepth::Ansi, ascii),
+            (BaseTheme::Dark, depth) => Self::colored(DARK, depth, ascii),
+            (BaseTheme::Light, depth) => Self::colored(LIGHT, depth, ascii),
         }
     }
 

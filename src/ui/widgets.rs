@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use super::Canvas;
 use crate::app::App;
 use crate::app::line::Tone;
-use crate::app::message::Spot;
+use crate::app::message::ClickTarget;
 use crate::app::panes::{Cell, Heading, Pane, fitted};
 use crate::text::Align;
 
@@ -109,7 +109,7 @@ fn headings(canvas: &mut Canvas<'_, '_>, area: Rect, pane: Pane, columns: &[(Hea
         canvas.frame.buffer_mut().set_stringn(x, area.y, text, room, style);
         canvas
             .viewport
-            .spot(Rect { x, y: area.y, width: *width, height: 1 }, Spot::Heading(pane, column.name));
+            .spot(Rect { x, y: area.y, width: *width, height: 1 }, ClickTarget::Heading(pane, column.name));
         x = x.saturating_add(width + 1);
     }
 }

@@ -9,7 +9,7 @@ use locktop::feed::live::{FeedSettings, Live, PollControl};
 use locktop::model::snapshot::Snapshot;
 use locktop::model::view::{ConnectionState, View};
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::{PollLimits, Session};
+use locktop::pg::poll::{PollConnection, PollLimits};
 use tokio::sync::watch;
 use tokio_postgres::Client;
 
@@ -153,7 +153,7 @@ async fn the_catalog_of_all_tables_after_each_change() {
         let server = super::server(version).await;
         let info = database(&server).await;
         let locker = open(&info).await.client;
-        let mut session = Session::open(&info, PollLimits::default()).await.unwrap();
+        let mut session = PollConnection::open(&info, PollLimits::default()).await.unwrap();
         let mut before = session.poll(None).await.unwrap();
         for change in CHANGES.split(';').map(str::trim) {
             locker.batch_execute(change).await.unwrap();
@@ -177,7 +177,7 @@ async fn old_rows_stay_with_their_time_and_error_if_catalogs_are_locked() {
         let server = super::server(version).await;
         let info = database(&server).await;
         let locker = open(&info).await.client;
-        let mut session = Session::open(&info, PollLimits::default()).await.unwrap();
+        let mut session = PollConnection::open(&info, PollLimits::default()).await.unwrap();
         let before = session.poll(None).await.unwrap();
         locker.batch_execute("VACUUM FULL pg_proc").await.unwrap();
         locker.batch_execute("BEGIN; LOCK TABLE pg_class IN ACCESS EXCLUSIVE MODE").await.unwrap();

@@ -13,7 +13,7 @@ use locktop::model::thresholds::Thresholds;
 use locktop::model::view::{TargetId, View};
 use locktop::pg::poll::PollLimits;
 use locktop::ui::layout::Viewport;
-use locktop::ui::theme::{Base, ColorDepth, Theme};
+use locktop::ui::theme::{BaseTheme, ColorDepth, Theme};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
@@ -98,7 +98,7 @@ fn drawn(view: &Arc<View>, width: u16, height: u16, keys: &str) -> Vec<String> {
     for key in Key::parse_all(keys).unwrap() {
         app.update(Message::Key(key));
     }
-    let theme = Theme::new(Base::Mono, ColorDepth::Ansi, false);
+    let theme = Theme::new(BaseTheme::Mono, ColorDepth::Ansi, false);
     let mut viewport = Viewport::default();
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| locktop::ui::render(frame, &app, &mut viewport, &theme)).unwrap();

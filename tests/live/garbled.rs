@@ -13,7 +13,7 @@ use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::model::plan::{Client, ExpectedTime, RowTarget, SessionTarget, TargetKind, Verb};
 use locktop::model::table_rows::Schedule;
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::{PollLimits, Session, open_plain};
+use locktop::pg::poll::{PollConnection, PollLimits, open_plain};
 use locktop::schema::{self, SchemaName};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
@@ -137,7 +137,7 @@ async fn run(server: &EmbeddedServer, seed: u64, task: &RowTarget<Schedule>) -> 
         format!("host={} user=postgres dbname=garbled connect_timeout=2", directory.path().display());
     let info = ConnInfo::parse(&target).unwrap();
     let mut progress = [false; 4];
-    if let Ok(mut session) = Session::open(&info, limits()).await {
+    if let Ok(mut session) = PollConnection::open(&info, limits()).await {
         progress[0] = true;
         let mut before = None;
         for _ in 0..5 {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use locktop::app::line::Tone;
 use locktop::config::{Config, DEFAULT_TEXT, locate};
 use locktop::model::lock_key::LockKey;
-use locktop::ui::theme::{Base, Color};
+use locktop::ui::theme::{BaseTheme, Color};
 
 fn read(kind: &str, name: &str) -> Result<Config, String> {
     let path =
@@ -197,7 +197,7 @@ fn everything() {
         .collect();
     let of = |keys: &[&str]| keys.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(keys, [("mark", of(&[])), ("quit", of(&["q", "Ctrl-C"])), ("terminate", of(&["x"]))]);
-    assert_eq!(config.theme.base, Base::Light);
+    assert_eq!(config.theme.base, BaseTheme::Light);
     assert_eq!(config.theme.colours, [(Some(Tone::Critical), Color::Rgb(0xff, 0x5f, 0x5f))]);
     let later = config.mistake(config.keys[1].keys[1].1, "ctrl-c is bound twice").to_string();
     assert!(later.ends_with(":64:14: ctrl-c is bound twice"), "{later}");
@@ -218,7 +218,7 @@ fn dotted_keys() {
     assert_eq!(format!("{}", config.thresholds.wait), "5");
     assert_eq!(config.targets["a"].conninfo, "app");
     assert_eq!(config.lock_names[0].key, LockKey::Bigint(0x4C54));
-    assert_eq!(config.theme.base, Base::Mono);
+    assert_eq!(config.theme.base, BaseTheme::Mono);
 }
 
 #[test]

@@ -18,7 +18,7 @@ use locktop::config::{Config, DEFAULT_TEXT};
 use locktop::keys::Key;
 use locktop::model::{disclosure, fingerprint, statement};
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::decode::backends::{Backends, KnownBackends, PreparedRows};
+use locktop::pg::decode::backends::{BackendsDecoder, KnownBackends, PreparedRows};
 use locktop::pg::decode::locks::{KnownLocks, LocksDecoder, ReadingSession};
 use locktop::pg::decode::{Encodings, Texts};
 use locktop::pg::server_log;
@@ -360,7 +360,7 @@ fn rows_of_sessions() {
     let before = KnownBackends::default();
     feed(&corpus, |input| {
         let mut texts = Texts::default();
-        let mut backends = Backends::new(&mut texts, &before, "7", Encodings::default());
+        let mut backends = BackendsDecoder::new(&mut texts, &before, "7", Encodings::default());
         backends.read(input).ok()?;
         backends.finish().ok()
     });

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktop::demo::postgres::EmbeddedServer;
+use locktop::feed::acting::ActingConnection;
 use locktop::feed::learn::{self, Learned, Learner, NameQuery, Way};
 use locktop::feed::live::{FeedSettings, Live, PollControl};
 use locktop::feed::once::once_learning;
-use locktop::feed::standby::StandbyConnection;
 use locktop::model::finding::Severity;
 use locktop::model::lock_key::LockKey;
 use locktop::model::lock_name::{LockNames, NameContext};
@@ -63,7 +63,7 @@ fn shown(view: &View, key: LockKey) -> Option<String> {
 /// A running poll that learns.
 struct Running {
     views: watch::Receiver<Arc<View>>,
-    _spare: Option<Arc<StandbyConnection>>,
+    _spare: Option<Arc<ActingConnection>>,
 }
 
 async fn run(info: &ConnInfo, queries: &[NameQuery], read_only: bool) -> Running {
@@ -72,8 +72,8 @@ async fn run(info: &ConnInfo, queries: &[NameQuery], read_only: bool) -> Running
     let live = Live::connect(info.clone(), settings, |_| {}).await.unwrap();
     let (views_in, views) = watch::channel(live.view());
     let spare = (!read_only)
-        .then(|| Arc::new(StandbyConnection::keep(info.clone(), PollLimits::default(), views.clone())));
-    let way = spare.clone().map_or(Way::Own, Way::Standby);
+        .then(|| Arc::new(ActingConnection::keep(info.clone(), PollLimits::default(), views.clone())));
+    let way = spare.clone().map_or(Way::Own, Way::Acting);
     tokio::spawn(live.run(PollControl::every(EVERY).1, views_in));
     tokio::spawn(learn::keep(learner(info, queries), way, EVERY, names_in));
     Running { views, _spare: spare }

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-pub trait Order<T> {
+pub trait SortExt<T> {
     /// As [`slice::sort_by`].
     fn order_by(&mut self, compare: impl FnMut(&T, &T) -> Ordering);
 
@@ -15,7 +15,7 @@ pub trait Order<T> {
     fn order_by_cached_key<K: Ord>(&mut self, key: impl FnMut(&T) -> K);
 }
 
-impl<T> Order<T> for [T] {
+impl<T> SortExt<T> for [T] {
     fn order_by(&mut self, mut compare: impl FnMut(&T, &T) -> Ordering) {
         let swaps = swaps(self.len(), &mut |one, other| match (self.get(one), self.get(other)) {
             (Some(one), Some(other)) => compare(one, other),

@@ -15,7 +15,7 @@ use crate::action::{ActionRequest, Actor};
 use crate::clock;
 use crate::model::Timestamp;
 use crate::model::plan::{Outcome, TargetKind, TargetResult};
-use crate::order::Order as _;
+use crate::order::SortExt as _;
 use crate::output;
 use crate::schema::Schema;
 

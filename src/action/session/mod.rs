@@ -43,7 +43,7 @@ use serde::Deserialize;
 use tokio_postgres::Client;
 
 use super::message::{Access, Unanswered, send};
-use super::{Acting, ActionRecord, ActionRecorder, ActionRequest, ReportedOutcome};
+use super::{ActionContext, ActionRecord, ActionRecorder, ActionRequest, ReportedOutcome};
 use crate::clock;
 use crate::model::Timestamp;
 use crate::model::plan::{Outcome, SessionTarget, Signal};
@@ -70,9 +70,9 @@ struct SignalAnswer {
     application: Option<String>,
 }
 
-impl Acting<'_> {
+impl ActionContext<'_> {
     /// Signals a session; with `work`, only if it still works on that row.
-    pub(super) async fn ask(
+    pub(super) async fn signal_session(
         self,
         signal: Signal,
         session: &SessionTarget,
@@ -118,7 +118,7 @@ async fn refused(client: &Client, session: &SessionTarget, error: &Unanswered) -
 
 const WATCH_PAUSE: Duration = Duration::from_millis(50);
 
-pub(super) struct Pending<'a, E> {
+pub(super) struct SentSignal<'a, E> {
     pub(super) asked: (usize, ActionRequest<'a>),
     pub(super) entry: Option<E>,
     pub(super) signal: Signal,
@@ -139,7 +139,7 @@ impl SessionRow {
     }
 }
 
-impl<E> Pending<'_, E> {
+impl<E> SentSignal<'_, E> {
     fn done(&self, rows: &[SessionRow]) -> Option<&'static str> {
         let Some(row) = rows.iter().find(|row| row.is(self.session)) else {
             return Some(match self.signal {
@@ -156,7 +156,7 @@ impl<E> Pending<'_, E> {
 /// Polls all sessions, each time in one transaction, until every signal has taken effect or the wait is over.
 pub(super) async fn watch<R: ActionRecord>(
     recorder: &mut ActionRecorder<'_, R>,
-    mut pending: Vec<Pending<'_, R::Entry>>,
+    mut pending: Vec<SentSignal<'_, R::Entry>>,
     wait: Duration,
 ) {
     let start = clock::monotonic();

@@ -14,8 +14,10 @@ use crate::app::context::Context;
 use crate::app::detail::{field, fields, heading};
 use crate::app::keymap::Action;
 use crate::app::line::{Line, Tone};
-use crate::model::blame::{self, Blame, BlameGrouping, BlamePeriod, BlameRow, Ending, Episode, Ran, Sums};
-use crate::order::Order;
+use crate::model::blame::{
+    self, Blame, BlameGrouping, BlamePeriod, BlameRow, Ending, Episode, EpisodeStatement, Sums,
+};
+use crate::order::SortExt;
 use crate::text;
 
 listed_rows!(Roots = BlameRow, |context| &context.index.blame.rows, |row| RowId::Blamed(row.id));
@@ -270,8 +272,9 @@ pub(in crate::app::panes) fn party(episode: &Episode) -> String {
 
 /// The statements of the root, and the requests that waited behind it and blocked others.
 fn ran(context: &Context<'_>, episode: &Episode) -> Vec<Line> {
-    let (own, in_line): (Vec<&Ran>, Vec<&Ran>) = episode.ran.iter().partition(|ran| ran.in_line == 0);
-    let line = |ran: &&Ran| {
+    let (own, in_line): (Vec<&EpisodeStatement>, Vec<&EpisodeStatement>) =
+        episode.ran.iter().partition(|ran| ran.in_line == 0);
+    let line = |ran: &&EpisodeStatement| {
         let at = ran.at.map(|at| context.time_of_day(at)).unwrap_or_default();
         let who = if ran.in_line == 0 { String::new() } else { format!("{}  ", ran.in_line) };
         let line = Line::new().with(format!("  {at:<8}  {who}"), Tone::Dim);

@@ -5,7 +5,7 @@ use crate::app::keymap::Action;
 use crate::app::line::{Line, Tone};
 use crate::model::adapter::{InstallationRows, Part, Parts};
 use crate::model::snapshot::{Section, Snapshot};
-use crate::model::systems::TableRows;
+use crate::model::source_tables::TableRows;
 use crate::model::view::View;
 use crate::model::{Text, Timestamp};
 use crate::text;

@@ -9,7 +9,7 @@ use super::{Cell, Row, RowId, Rows, SortValue};
 use crate::app::context::Context;
 use crate::app::line::Tone;
 use crate::model::blame::{Ending, Episode};
-use crate::order::Order;
+use crate::order::SortExt;
 use crate::text;
 
 pane_rows! {

@@ -8,7 +8,7 @@ use crate::app::context::Context;
 use crate::app::detail::{field, fields, number};
 use crate::app::line::{Line, Tone};
 use crate::model::id_generator::{self, GeneratorRow};
-use crate::order::Order;
+use crate::order::SortExt;
 use crate::text;
 
 pane_rows! {
@@ -54,20 +54,20 @@ pub(super) static PANE: PaneDefinition = PaneDefinition {
     order: |context, rows| {
         rows.order_by_cached_key(|row| Generators::get(context, *row).map(|row| urgency(&row)));
     },
-    is_there: Some(|_, snapshot| !snapshot.systems.generators.is_empty()),
+    is_there: Some(|_, snapshot| !snapshot.sources.generators.is_empty()),
     empty: "no id generators",
     facts: |context, _| facts(context),
-    read: |context| ReadState { at: taken(&context.snapshot.systems.generators), error: None },
+    read: |context| ReadState { at: taken(&context.snapshot.sources.generators), error: None },
     name: |_, id| numbered("Id generator", id),
     label: |_, id| numbered("id generator", id),
     detail: |context, id, _| detail(context, id),
     ..PaneDefinition::new(("Id generators", "an id generator"), &COLUMNS, |context, _| {
-        Row::all_of(context.snapshot.systems.generators.iter().map(|rows| rows.section.last_rows().len()))
+        Row::all_of(context.snapshot.sources.generators.iter().map(|rows| rows.section.last_rows().len()))
     })
 };
 
 fn facts(context: &Context<'_>) -> Vec<Fact> {
-    let tables = &context.snapshot.systems.generators;
+    let tables = &context.snapshot.sources.generators;
     let mut facts = stale_tables(context, tables);
     facts.push((rows(tables, "worker", "workers"), Tone::Plain));
     facts.extend(cut(tables));

@@ -13,7 +13,7 @@ use crate::app::context::Context;
 use crate::app::line::Tone;
 use crate::model::lock::{Lock, LockMode, LockTag, LockType};
 use crate::model::namespace::WORKERS;
-use crate::order::Order;
+use crate::order::SortExt;
 use crate::text;
 
 struct HeldRows;

@@ -11,7 +11,7 @@ use crate::app::context::Context;
 use crate::app::detail::{ago, end_label, field, fields, heading, in_or_ago, session};
 use crate::app::line::{Line, Tone};
 use crate::model::lease::{LeaseRow, LeaseState};
-use crate::order::Order;
+use crate::order::SortExt;
 use crate::text;
 
 listed_rows!(Leases = LeaseRow, |context| &context.view.leases.rows, |row| RowId::Lease(row.id));
@@ -92,14 +92,14 @@ static COLUMNS: &[Column] = &[
 pub(in crate::app::panes) static PANE: PaneDefinition = PaneDefinition {
     order: |context, rows| rows.order_by(|a, b| urgency(Leases::get(context, *a), Leases::get(context, *b))),
     is_there: Some(|view, snapshot| {
-        let systems = &snapshot.systems;
+        let systems = &snapshot.sources;
         let is_empty = systems.leases.is_empty() && systems.redis.servers.is_empty();
         is_unsearched(snapshot) || !view.leases.rows.is_empty() || !is_empty
     }),
     absent: Some("no table distlock here; [tables] in the config can name one"),
     empty: "no leases",
     facts: |context, _| facts(context),
-    read: |context| ReadState { at: taken(&context.snapshot.systems.leases), error: None },
+    read: |context| ReadState { at: taken(&context.snapshot.sources.leases), error: None },
     is_state: |word| LeaseState::named(word).is_some(),
     name: |context, id| match of(context, id) {
         Some(row) => format!("Lease {}", text::one_line(&row.name)),
@@ -197,7 +197,7 @@ fn source(row: &LeaseRow) -> Cow<'_, str> {
 
 /// The age of the rows of a table that could not be read; then `4 held · 1 expired`, and what was left out.
 fn facts(context: &Context<'_>) -> Vec<Fact> {
-    let tables = &context.snapshot.systems.leases;
+    let tables = &context.snapshot.sources.leases;
     let mut facts = stale_tables(context, tables);
     let leases = &context.view.leases;
     facts.push((format!("{} held", text::count(leases.count(LeaseState::Held) as u64)), Tone::Plain));
@@ -205,7 +205,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     facts.extend((expired > 0).then(|| (format!("{} expired", text::count(expired as u64)), Tone::Warning)));
     facts.extend(first_to_expire(context).filter(|_| expired == 0).map(|first| (first, Tone::Plain)));
     facts.extend(cut(tables));
-    let redis = &context.snapshot.systems.redis;
+    let redis = &context.snapshot.sources.redis;
     facts.extend(redis.down_text().map(|down| (format!("redis {down}"), Tone::Warning)));
     facts.extend(redis.cut.then(|| ("redis: not all keys".to_owned(), Tone::Dim)));
     facts
@@ -255,7 +255,7 @@ fn lines(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
 }
 
 fn servers(context: &Context<'_>, row: &LeaseRow) -> Option<Line> {
-    let redis = &context.snapshot.systems.redis;
+    let redis = &context.snapshot.sources.redis;
     let set = usize::from(row.set?).checked_sub(1)?;
     let before: usize = redis.sets.iter().take(set).sum();
     let members = redis.servers.iter().skip(before).take(*redis.sets.get(set)?);

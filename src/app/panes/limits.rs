@@ -10,7 +10,7 @@ use crate::app::context::Context;
 use crate::app::detail::{ago, end_label, field, fields, in_or_ago, of, state};
 use crate::app::line::{Line, Tone};
 use crate::model::rate_limit::{self, LimitRow, LimitState};
-use crate::order::Order;
+use crate::order::SortExt;
 use crate::text;
 
 pane_rows! {
@@ -67,21 +67,21 @@ static COLUMNS: &[Column] = &[
 
 pub(super) static PANE: PaneDefinition = PaneDefinition {
     order: |context, rows| rows.order_by_cached_key(|row| Limits::get(context, *row).map(urgency)),
-    is_there: Some(|_, snapshot| !snapshot.systems.limits.is_empty()),
+    is_there: Some(|_, snapshot| !snapshot.sources.limits.is_empty()),
     empty: "no open windows",
     facts: |context, _| facts(context),
-    read: |context| ReadState { at: taken(&context.snapshot.systems.limits), error: None },
+    read: |context| ReadState { at: taken(&context.snapshot.sources.limits), error: None },
     is_state: |word| LimitState::named(word).is_some(),
     name: |_, _| "Rate limit".to_owned(),
     label: |_, _| "a rate limit".to_owned(),
     detail: |context, id, _| detail(context, id),
     ..PaneDefinition::new(("Rate limits", "a rate limit"), &COLUMNS, |context, _| {
-        Row::all_of(context.snapshot.systems.limits.iter().map(|rows| rows.section.last_rows().len()))
+        Row::all_of(context.snapshot.sources.limits.iter().map(|rows| rows.section.last_rows().len()))
     })
 };
 
 fn facts(context: &Context<'_>) -> Vec<Fact> {
-    let tables = &context.snapshot.systems.limits;
+    let tables = &context.snapshot.sources.limits;
     let mut facts = stale_tables(context, tables);
     facts.push((rows(tables, "key", "keys"), Tone::Plain));
     let full = rate_limit::rows(context.snapshot).filter(|row| row.state == LimitState::Full).count();

@@ -12,7 +12,7 @@ use crate::app::line::{Line, Tone};
 use crate::model::Timestamp;
 use crate::model::work_queue::{Item, ItemRow, JobState};
 use crate::model::worker_types::{WorkKind, WorkerTypes};
-use crate::order::Order;
+use crate::order::SortExt;
 use crate::text;
 
 pane_rows! {
@@ -79,10 +79,10 @@ pub(in crate::app::panes) static PANE: PaneDefinition = PaneDefinition {
             Items::get(context, *row).map(|(row, _)| row.urgency(context.snapshot))
         });
     },
-    is_there: Some(|_, snapshot| is_unsearched(snapshot) || !snapshot.systems.counts.is_empty()),
+    is_there: Some(|_, snapshot| is_unsearched(snapshot) || !snapshot.sources.counts.is_empty()),
     empty: "no pending, running or failed items",
     facts: |context, _| facts(context),
-    read: |context| ReadState { at: taken(&context.snapshot.systems.items), error: None },
+    read: |context| ReadState { at: taken(&context.snapshot.sources.items), error: None },
     is_state: |word| JobState::named(word).is_some(),
     name: |_, id| numbered("Queue item", id),
     label: |_, id| numbered("queue item", id),
@@ -111,7 +111,7 @@ fn ended_at(item: &Item) -> Option<Timestamp> {
 /// `1,204 pending · 3 processing · 1 lost · 3 failed · oldest 25m10s · 118/min · 10,000+ completed`
 fn facts(context: &Context<'_>) -> Vec<Fact> {
     let depth = &context.view.queue.depth;
-    let systems = &context.snapshot.systems;
+    let systems = &context.snapshot.sources;
     let mut facts = stale_tables(context, &systems.counts);
     if facts.is_empty() {
         facts = stale_tables(context, &systems.items);
@@ -173,7 +173,7 @@ fn lines(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
 }
 
 fn why(context: &Context<'_>, row: &ItemRow, item: &Item) -> Cow<'static, str> {
-    let table = context.snapshot.systems.items.get(row.table);
+    let table = context.snapshot.sources.items.get(row.table);
     let is_printed = table.is_some_and(|table| !table.source.own_keys);
     let words = match row.state {
         JobState::Slow => {
@@ -218,7 +218,7 @@ fn why(context: &Context<'_>, row: &ItemRow, item: &Item) -> Cow<'static, str> {
 }
 
 fn is_unserved(context: &Context<'_>, row: &ItemRow, item: &Item) -> bool {
-    let table = context.snapshot.systems.items.get(row.table).filter(|table| table.source.own_keys);
+    let table = context.snapshot.sources.items.get(row.table).filter(|table| table.source.own_keys);
     table.is_some_and(|table| {
         let place = (&*table.source.name, WorkKind::Items);
         WorkerTypes::lacks(context.view, context.snapshot, place, item.name.as_deref())

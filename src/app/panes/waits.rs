@@ -22,22 +22,22 @@ use crate::app::line::{Line, Tone};
 use crate::model::Timestamp;
 use crate::model::lock::{LockMode, LockTag};
 use crate::model::lock_waits::{self, WaitedLock, contended};
-use crate::model::systems::CountedWaits;
+use crate::model::source_tables::CountedWaits;
 use crate::model::wait_graph::{Queue, Waiter};
-use crate::order::Order;
+use crate::order::SortExt;
 use crate::text;
 
 #[derive(Debug, Clone, Copy)]
-struct Waited<'a> {
+struct WaitedLockRow<'a> {
     tag: &'a LockTag,
     seen: Option<&'a WaitedLock>,
     counted: Option<&'a CountedWaits>,
 }
 
-impl<'a> Waited<'a> {
+impl<'a> WaitedLockRow<'a> {
     fn of(context: &Context<'a>, tag: &LockTag) -> Option<Self> {
         let seen = context.view.lock_waits.get(tag);
-        let counted = context.snapshot.systems.counted(tag);
+        let counted = context.snapshot.sources.counted(tag);
         let tag = seen.map(|seen| &seen.tag).or_else(|| counted.map(|counted| &counted.tag))?;
         Some(Self { tag, seen, counted })
     }
@@ -65,15 +65,15 @@ impl<'a> Waited<'a> {
 }
 
 pane_rows! {
-    Waits<'a> = Waited<'a>,
+    Waits<'a> = WaitedLockRow<'a>,
     |context, row| {
         if let Some((table, at)) = row.within() {
-            let counted = context.snapshot.systems.contended.get(table)?.section.last_rows().get(at)?;
-            return Some(Waited { tag: &counted.tag, seen: None, counted: Some(counted) });
+            let counted = context.snapshot.sources.contended.get(table)?.section.last_rows().get(at)?;
+            return Some(WaitedLockRow { tag: &counted.tag, seen: None, counted: Some(counted) });
         }
         let seen = context.view.lock_waits.locks.get(row.at()?)?;
-        let counted = context.snapshot.systems.counted(&seen.tag);
-        Some(Waited { tag: &seen.tag, seen: Some(seen), counted })
+        let counted = context.snapshot.sources.counted(&seen.tag);
+        Some(WaitedLockRow { tag: &seen.tag, seen: Some(seen), counted })
     },
     |lock| RowId::Waits(*lock.tag)
 }
@@ -82,7 +82,7 @@ pane_rows! {
 fn rows(context: &Context<'_>) -> Vec<Row> {
     let seen = &context.view.lock_waits.locks;
     let mut rows = Row::all(seen.len());
-    let tables = &context.snapshot.systems.contended;
+    let tables = &context.snapshot.sources.contended;
     if tables.is_empty() {
         return rows;
     }
@@ -96,7 +96,7 @@ fn rows(context: &Context<'_>) -> Vec<Row> {
 }
 
 fn has_counted(context: &Context<'_>) -> bool {
-    context.snapshot.systems.contended.iter().any(|table| !table.section.last_rows().is_empty())
+    context.snapshot.sources.contended.iter().any(|table| !table.section.last_rows().is_empty())
 }
 
 static COLUMNS: &[Column] = &[
@@ -193,7 +193,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     if waits.forgotten > 0 {
         facts.push((format!("{} smaller ones dropped", text::count(waits.forgotten)), Tone::Dim));
     }
-    let tables = &context.snapshot.systems.contended;
+    let tables = &context.snapshot.sources.contended;
     if has_counted(context) {
         let counted = tables.iter().flat_map(|table| table.section.last_rows().iter());
         let total = counted.map(|lock| lock.total).sum();
@@ -203,13 +203,13 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     facts
 }
 
-fn name(lock: &Waited<'_>, context: &Context<'_>, room: u16) -> Cell {
+fn name(lock: &WaitedLockRow<'_>, context: &Context<'_>, room: u16) -> Cell {
     Cell::plain(fit_names(text::one_line_prefix(&lock.name(context), 500).into_owned(), room))
 }
 
 fn name_of(context: &Context<'_>, id: RowId) -> Option<String> {
     let RowId::Waits(tag) = id else { return None };
-    Some(text::one_line(&Waited::of(context, &tag)?.name(context)).into_owned())
+    Some(text::one_line(&WaitedLockRow::of(context, &tag)?.name(context)).into_owned())
 }
 
 /// In seconds; `None` before the first wait.
@@ -219,7 +219,7 @@ fn mean(lock: &WaitedLock) -> Option<f64> {
 }
 
 /// `12m04s`, `now`: when a session was last seen waiting.
-fn last(context: &Context<'_>, lock: &Waited<'_>) -> Cell {
+fn last(context: &Context<'_>, lock: &WaitedLockRow<'_>) -> Cell {
     if lock.seen.is_some_and(|seen| seen.waiting > 0) {
         return Cell::toned("now", Tone::Warning);
     }
@@ -227,7 +227,7 @@ fn last(context: &Context<'_>, lock: &Waited<'_>) -> Cell {
 }
 
 fn detail(context: &Context<'_>, tag: &LockTag) -> Option<Vec<Line>> {
-    let lock = Waited::of(context, tag)?;
+    let lock = WaitedLockRow::of(context, tag)?;
     let mut lines = vec![
         field("lock", text::one_line(&lock.name(context)), Tone::Title),
         field("type", tag.locktype().as_str(), Tone::Plain),

@@ -75,7 +75,7 @@ fn a_table_that_may_not_be_read_is_one_line() {
     let tasks = crate::model::snapshot::Section::default().stale(error.into());
     let set = crate::model::task::TaskSet::new(set.tables, tasks, set.executions);
     snapshot.task_sets = std::sync::Arc::new(vec![set]);
-    let mut systems = (*snapshot.systems).clone();
+    let mut systems = (*snapshot.sources).clone();
     for table in &mut systems.leases {
         table.section = crate::model::snapshot::Section::default().stale("no lease for you".into());
     }
@@ -85,7 +85,7 @@ fn a_table_that_may_not_be_read_is_one_line() {
     for table in &mut systems.items {
         table.section = crate::model::snapshot::Section::default().stale("no queue for you".into());
     }
-    snapshot.systems = std::sync::Arc::new(systems);
+    snapshot.sources = std::sync::Arc::new(systems);
     let text = render(&crate::sample::view(snapshot, 1), None).unwrap();
     for (line, reason) in [
         (format!("Tasks: cannot be read: {error}"), error),

@@ -1,7 +1,7 @@
 use super::*;
 use crate::model::plan::tests::{orphan, slow};
 use crate::model::plan::{
-    ActionCommand, ExecutorReply, Order, RecoveryPlan, Request, Selection, Target, TargetKind, Verb,
+    ActionCommand, ExecutorOrder, ExecutorReply, RecoveryPlan, Request, Selection, Target, TargetKind, Verb,
 };
 
 fn pids(command: &ActionCommand) -> Vec<i32> {
@@ -307,7 +307,7 @@ fn all_orphans_are_those_that_the_filter_shows() {
         let mut app = app(sample::jobs(0.0));
         let effects = slowly(&mut app, keys);
         let request = effects.iter().rev().find_map(|effect| match effect {
-            Effect::Order(Order::PlanRecovery { request, .. }) => Some(request.select.clone()),
+            Effect::Order(ExecutorOrder::PlanRecovery { request, .. }) => Some(request.select.clone()),
             _ => None,
         });
         let dialog = app.dialog.as_ref();
@@ -346,7 +346,7 @@ fn termination_is_offered_only_if_a_session_exists() {
         };
         assert_eq!(shown(&app), "top", "before the server has answered");
         let asked = effects.iter().rev().find_map(|effect| match effect {
-            Effect::Order(Order::PlanRecovery { number, request, .. }) => Some((*number, request)),
+            Effect::Order(ExecutorOrder::PlanRecovery { number, request, .. }) => Some((*number, request)),
             _ => None,
         });
         let (number, request) = asked.unwrap();

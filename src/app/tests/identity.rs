@@ -1,5 +1,5 @@
 use super::*;
-use crate::app::message::Spot;
+use crate::app::message::ClickTarget;
 
 #[test]
 fn a_filter_finds_each_waiter_of_a_folded_queue() {
@@ -80,9 +80,9 @@ fn escape_leads_back_to_the_finding_that_a_jump_left() {
 #[test]
 fn a_click_below_the_rows_selects_nothing() {
     let mut app = app(sample::incident(0.0));
-    app.update(Message::Click(Spot::Row(Pane::Chains, 500)));
+    app.update(Message::Click(ClickTarget::Row(Pane::Chains, 500)));
     assert_eq!(selected_pid(&app), Some(4312));
-    app.update(Message::Click(Spot::Row(Pane::Chains, 1)));
+    app.update(Message::Click(ClickTarget::Row(Pane::Chains, 1)));
     assert_eq!(selected_pid(&app), Some(4410));
 }
 

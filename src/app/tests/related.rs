@@ -15,7 +15,7 @@ fn fed(snapshots: impl IntoIterator<Item = Builder>) -> App {
 
 fn offered(app: &App) -> Vec<String> {
     let Some(Page::Related { links, .. }) = app.pages.last() else { panic!("{:?}", app.pages) };
-    let line = |link: &crate::app::related::Related| {
+    let line = |link: &crate::app::related::RelatedLink| {
         format!("{} {} [{}]", link.what, link.label, link.screen.definition().title)
     };
     links.iter().map(line).collect()

@@ -1,6 +1,6 @@
 use super::*;
 use crate::app::keymap::Action;
-use crate::app::message::Spot;
+use crate::app::message::ClickTarget;
 
 #[test]
 fn a_shortcut_without_a_visible_effect_shows_a_notice() {
@@ -72,19 +72,23 @@ fn f10_quits_and_leaves_a_question() {
 #[test]
 fn headings_findings_and_keys_can_be_clicked() {
     let mut app = app(sample::incident(0.0));
-    app.update(Message::Click(Spot::Key(Action::Go(Screen::Backends))));
+    app.update(Message::Click(ClickTarget::Key(Action::Go(Screen::Backends))));
     assert_eq!(app.screen, Screen::Backends);
-    app.update(Message::Click(Spot::Heading(Pane::Backends, "pid")));
+    app.update(Message::Click(ClickTarget::Heading(Pane::Backends, "pid")));
     let sort = |app: &App| app.pane(Pane::Backends).sort.map(|sort| (sort.column, sort.descending));
     assert_eq!(sort(&app), Some(("pid", false)));
-    app.update(Message::Click(Spot::Heading(Pane::Backends, "pid")));
+    app.update(Message::Click(ClickTarget::Heading(Pane::Backends, "pid")));
     assert_eq!(sort(&app), Some(("pid", true)));
     drive(&mut app, "1");
-    app.update(Message::Click(Spot::Row(Pane::Findings, 1)));
+    app.update(Message::Click(ClickTarget::Row(Pane::Findings, 1)));
     assert_eq!((app.focus, selected_pid(&app)), (Pane::Findings, Some(4977)));
     drive(&mut app, "K");
     let before = app.dialog.as_ref().map(|dialog| dialog.revision);
-    for spot in [Spot::Key(Action::Quit), Spot::Row(Pane::Findings, 0), Spot::Row(Pane::Chains, 0)] {
+    for spot in [
+        ClickTarget::Key(Action::Quit),
+        ClickTarget::Row(Pane::Findings, 0),
+        ClickTarget::Row(Pane::Chains, 0),
+    ] {
         assert_eq!(app.update(Message::Click(spot)), Update::none(), "a question is answered by keys");
     }
     assert_eq!(app.dialog.as_ref().map(|dialog| dialog.revision), before);

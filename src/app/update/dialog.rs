@@ -14,8 +14,8 @@ use crate::app::subject;
 use crate::keys::Key;
 use crate::model::finding::Subject;
 use crate::model::plan::{
-    self, ActionPlan, ActionReport, ChosenTargets, CommandId, KnownBlockers, Order, Outcome, RecoveryPlan,
-    TargetChange, TargetKind, Verb,
+    self, ActionPlan, ActionReport, ChosenTargets, CommandId, ExecutorOrder, KnownBlockers, Outcome,
+    RecoveryPlan, TargetChange, TargetKind, Verb,
 };
 use crate::model::view::ConnectionState;
 use crate::text;
@@ -192,7 +192,7 @@ impl App {
         match asked {
             Some((schema, request)) => {
                 let (server, request) = (view.target, Arc::new(request));
-                Update::effect(Effect::Order(Order::PlanRecovery { server, number, schema, request }))
+                Update::effect(Effect::Order(ExecutorOrder::PlanRecovery { server, number, schema, request }))
             }
             None => Update::redraw(),
         }
@@ -265,7 +265,7 @@ impl App {
             rows,
             selections,
         });
-        Update::effect(Effect::Order(Order::Act(Arc::new(command))))
+        Update::effect(Effect::Order(ExecutorOrder::Act(Arc::new(command))))
     }
 
     /// Applies a confirmed change from the next poll on, which it requests at once.

@@ -5,14 +5,14 @@ mod prompt;
 mod view;
 
 use super::keymap::{self, Action};
-use super::message::{Effect, Message, Spot, Update};
+use super::message::{ClickTarget, Effect, Message, Update};
 use super::panes::{Pane, RowId};
 use super::screens::Screen;
 use super::{App, Notice, Origin, SMALLEST};
 use crate::keys::Key;
 use crate::model::adapter::Parts;
 use crate::model::plan::ExecutorReply;
-pub(super) use view::Going;
+pub(super) use view::PendingStep;
 pub use view::ReplayState;
 
 /// Ticks (seconds) for which a refusal is shown, unless a key is pressed.
@@ -288,20 +288,20 @@ impl App {
 }
 
 impl App {
-    fn click(&mut self, spot: &Spot) -> Update {
+    fn click(&mut self, spot: &ClickTarget) -> Update {
         if self.prompt.is_some() || self.dialog.is_some() || self.is_too_small() {
             return Update::none();
         }
         let notice = self.notice.take_if(|notice| notice.seen || notice.ticks.is_some());
         let mut update = match *spot {
-            Spot::Key(action) if self.pages.is_empty() => self.act(action),
-            Spot::Key(action) => self.page_key(Some(action)),
-            Spot::Row(pane, at) if self.is_open_to(pane) => self.click_row(pane, at),
-            Spot::Heading(pane, column) if self.is_open_to(pane) => {
+            ClickTarget::Key(action) if self.pages.is_empty() => self.act(action),
+            ClickTarget::Key(action) => self.page_key(Some(action)),
+            ClickTarget::Row(pane, at) if self.is_open_to(pane) => self.click_row(pane, at),
+            ClickTarget::Heading(pane, column) if self.is_open_to(pane) => {
                 self.focus = pane;
                 self.sort_by(pane, column)
             }
-            Spot::Row(..) | Spot::Heading(..) => Update::none(),
+            ClickTarget::Row(..) | ClickTarget::Heading(..) => Update::none(),
         };
         update.redraw |= notice.is_some();
         update

@@ -8,7 +8,7 @@ use crate::app::message::{Effect, Update};
 use crate::app::page::Page;
 use crate::app::pane::{PaneState, Sort};
 use crate::app::panes::{Pane, RowId};
-use crate::app::related::{self, Related};
+use crate::app::related::{self, RelatedLink};
 use crate::app::screens::Screen;
 use crate::app::subject;
 use crate::app::{App, Origin};
@@ -270,7 +270,7 @@ impl App {
     }
 
     /// Follows a link, with a way back to the open page.
-    pub(super) fn go_to_link(&mut self, link: &Related) -> Update {
+    pub(super) fn go_to_link(&mut self, link: &RelatedLink) -> Update {
         let page = self.pages.last().cloned();
         let pages = std::mem::take(&mut self.pages);
         if let Some(update) = self.jump_to(link.to, &[link.screen], page) {

@@ -4,7 +4,7 @@ use tui_input::{Input, InputRequest};
 
 use crate::app::filter::Filter;
 use crate::app::message::{Effect, Update};
-use crate::app::page::{Page, Prompt, Typing};
+use crate::app::page::{Page, Prompt, PromptKind};
 use crate::app::pane::PaneState;
 use crate::app::panes::Pane;
 use crate::app::{App, keymap};
@@ -15,12 +15,12 @@ const LONGEST: usize = 500;
 
 impl App {
     pub(super) fn start_filter(&mut self) -> Update {
-        self.type_into(Typing::Filter, self.pane(self.focus).filter_text.clone())
+        self.type_into(PromptKind::Filter, self.pane(self.focus).filter_text.clone())
     }
 
     pub(super) fn start_search(&mut self) -> Update {
         let Some(before) = self.help_search().map(str::to_owned) else { return Update::none() };
-        self.type_into(Typing::Search, before)
+        self.type_into(PromptKind::Search, before)
     }
 
     pub(super) fn help_search(&self) -> Option<&str> {
@@ -86,13 +86,13 @@ impl App {
         let Some(prompt) = &self.prompt else { return Update::none() };
         let (pane, text) = (prompt.pane, prompt.input.value().to_owned());
         let error = match prompt.typing {
-            Typing::Filter => self.set_filter(pane, &text),
-            Typing::Time => self.time_typed(&text).err(),
-            Typing::Search => {
+            PromptKind::Filter => self.set_filter(pane, &text),
+            PromptKind::Time => self.time_typed(&text).err(),
+            PromptKind::Search => {
                 self.search_help(&text);
                 None
             }
-            Typing::Save | Typing::Note => None,
+            PromptKind::Save | PromptKind::Note => None,
         };
         if let Some(prompt) = &mut self.prompt {
             prompt.error = error;
@@ -104,16 +104,16 @@ impl App {
         let Some(prompt) = self.prompt.take() else { return Update::none() };
         let text = if keep { prompt.input.value() } else { &prompt.before };
         match prompt.typing {
-            Typing::Search => return self.search_help(text),
-            Typing::Time if keep => return self.go_to_time(text),
-            Typing::Save if keep && !text.trim().is_empty() => {
+            PromptKind::Search => return self.search_help(text),
+            PromptKind::Time if keep => return self.go_to_time(text),
+            PromptKind::Save if keep && !text.trim().is_empty() => {
                 return Update::effect(Effect::Save(PathBuf::from(text.trim())));
             }
-            Typing::Note if keep && !text.trim().is_empty() => {
+            PromptKind::Note if keep && !text.trim().is_empty() => {
                 return Update::effect(Effect::Note(text.trim().to_owned()));
             }
-            Typing::Time | Typing::Save | Typing::Note => return Update::redraw(),
-            Typing::Filter => {}
+            PromptKind::Time | PromptKind::Save | PromptKind::Note => return Update::redraw(),
+            PromptKind::Filter => {}
         }
         if !keep || prompt.error.is_some() {
             self.set_filter(prompt.pane, &prompt.before);
@@ -164,7 +164,7 @@ impl App {
         let safe = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };
         let target: String = self.settings.target.chars().map(safe).take(NAME).collect();
         let name = format!("{}-{time}.ltr", target.trim_matches('-'));
-        self.type_into(Typing::Save, name)
+        self.type_into(PromptKind::Save, name)
     }
 
     pub(super) fn start_note(&mut self) -> Update {
@@ -174,10 +174,10 @@ impl App {
         if self.past.is_some() {
             return self.is_past();
         }
-        self.type_into(Typing::Note, String::new())
+        self.type_into(PromptKind::Note, String::new())
     }
 
-    pub(super) fn type_into(&mut self, typing: Typing, before: String) -> Update {
+    pub(super) fn type_into(&mut self, typing: PromptKind, before: String) -> Update {
         let (pane, input) = (self.focus, Input::from(before.clone()));
         self.prompt = Some(Prompt { typing, pane, input, before, error: None });
         Update::redraw()

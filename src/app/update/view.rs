@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::app::context::ViewIndex;
 use crate::app::message::{Effect, Update};
-use crate::app::page::Typing;
+use crate::app::page::PromptKind;
 use crate::app::panes::Pane;
 use crate::app::screens::Screen;
 use crate::app::{App, Notice, time};
@@ -177,12 +177,12 @@ fn harmless(text: &str) -> String {
 /// Whether there are leases, or a lease table that cannot be read.
 fn has_lease(view: &View) -> bool {
     let unread =
-        |snapshot: &Arc<Snapshot>| snapshot.systems.leases.iter().any(|table| table.section.error.is_some());
+        |snapshot: &Arc<Snapshot>| snapshot.sources.leases.iter().any(|table| table.section.error.is_some());
     !view.leases.rows.is_empty() || view.snapshot.as_ref().is_some_and(unread)
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-pub(in crate::app) struct Going {
+pub(in crate::app) struct PendingStep {
     /// The next step, from keys pressed meanwhile.
     then: Option<TimeStep>,
     open: Option<(u64, u32)>,
@@ -235,23 +235,24 @@ impl App {
             });
             return Update::none();
         }
-        self.leave(step, Going::default())
+        self.leave(step, PendingStep::default())
     }
 
-    fn leave(&mut self, step: TimeStep, going: Going) -> Update {
+    fn leave(&mut self, step: TimeStep, going: PendingStep) -> Update {
         let Some(view) = self.view.as_ref().filter(|view| view.snapshot.is_some()) else {
             return self.show_note("no snapshot yet");
         };
         let from = view.id;
         let tells = matches!(step, TimeStep::IncidentBefore | TimeStep::NextIncident);
         let asked = if let TimeStep::Time(at) = step { Some(at) } else { None };
-        self.going = Some(Going { shows_notice: tells, asked, ..going });
+        self.going = Some(PendingStep { shows_notice: tells, asked, ..going });
         Update { effects: vec![Effect::Go { from, step }], redraw: false }
     }
 
     /// A requested snapshot has arrived; `None` if it is the newest one.
     pub(super) fn arrived(&mut self, answer: Result<Option<Arc<PastView>>, String>) -> Update {
-        let Going { then, open, shows_notice: tells, asked, is_off } = self.going.take().unwrap_or_default();
+        let PendingStep { then, open, shows_notice: tells, asked, is_off } =
+            self.going.take().unwrap_or_default();
         let mut update = match answer {
             _ if is_off => Update::none(),
             Ok(Some(past)) => {
@@ -275,7 +276,7 @@ impl App {
             update.effects.extend(self.open_event(number, count).effects);
         }
         if let Some(step) = then {
-            update.effects.extend(self.leave(step, Going::default()).effects);
+            update.effects.extend(self.leave(step, PendingStep::default()).effects);
         }
         update
     }
@@ -290,7 +291,7 @@ impl App {
     /// Shows the newest view again, and cancels a pending request.
     pub(super) fn back_to_now(&mut self) -> Update {
         if let Some(going) = &mut self.going {
-            *going = Going { is_off: true, ..Going::default() };
+            *going = PendingStep { is_off: true, ..PendingStep::default() };
         }
         if self.past.take().is_some()
             && let Some(newest) = self.latest.take()
@@ -310,7 +311,7 @@ impl App {
         if !self.settings.history {
             return self.step_in_time(TimeStep::Worst);
         }
-        self.type_into(Typing::Time, String::new())
+        self.type_into(PromptKind::Time, String::new())
     }
 
     /// Parses a typed time. `None` is live.
@@ -350,7 +351,7 @@ impl App {
         });
         match step {
             Some(step) if self.settings.history && self.going.is_none() => {
-                self.leave(step, Going { open: Some((number, count)), ..Going::default() })
+                self.leave(step, PendingStep { open: Some((number, count)), ..PendingStep::default() })
             }
             _ => self.open_event(number, count),
         }

@@ -18,11 +18,11 @@ use crate::app::settings::SavedLayout;
 use crate::cli::settings::CliSettings;
 use crate::clock;
 use crate::config::locate;
+use crate::feed::acting::{ActingConnection, ActionConnections, leave};
 use crate::feed::history::{self, History};
 use crate::feed::learn::{self, Learned, Learner, Way};
 use crate::feed::live::{self, Live, PollControl};
 use crate::feed::record::redact::Redaction;
-use crate::feed::standby::{ActionConnections, StandbyConnection, leave};
 use crate::model::event::{EventKind, ExternalEvent};
 use crate::model::finding::Severity;
 use crate::model::lock_name::LockNames;
@@ -94,10 +94,10 @@ pub(super) async fn show(
     let (shown, refresh) = (control.showing(), Arc::clone(&control.refresh));
     let expect = control.expecting(Arc::clone(&app.expected));
     let expected = expect.subscribe();
-    let (standby, executor) = acting(settings, &info, &live, &views);
-    let way = standby.as_ref().map_or(Way::Own, |standby| Way::Standby(Arc::clone(standby)));
+    let (acting, executor) = acting(settings, &info, &live, &views);
+    let way = acting.as_ref().map_or(Way::Own, |acting| Way::Acting(Arc::clone(acting)));
     let learning = tokio::spawn(learn(configured::learner(settings, &info), way, names_in));
-    let (last, poll, notes) = (views.clone(), live.line(), live.event_sender());
+    let (last, poll, notes) = (views.clone(), live.open_connection(), live.event_sender());
     let feed = tokio::spawn(feed(live, control, views_in, views.clone()));
     let source = DashboardSource {
         views,
@@ -143,9 +143,9 @@ pub(super) async fn show(
     learning.abort();
     let _ = learning.await;
     let (last, poll) = (last.borrow().clone(), poll.borrow().clone());
-    leave(&last, poll, standby.as_deref()).await;
+    leave(&last, poll, acting.as_deref()).await;
     feed.abort();
-    drop(standby);
+    drop(acting);
     status(exit?)
 }
 
@@ -162,24 +162,24 @@ fn history(settings: &CliSettings, live: &mut Live) -> Result<Option<History>, F
     Ok(Some(history))
 }
 
-/// The standby connection and the executor of actions. The connection is opened at the start, because none may be free later.
+/// The connection for actions and the executor of actions. The connection is opened at the start, because none may be free later.
 /// `None` if read-only.
 fn acting(
     settings: &CliSettings,
     info: &ConnInfo,
     live: &Live,
     views: &watch::Receiver<Arc<View>>,
-) -> (Option<Arc<StandbyConnection>>, Option<Executor>) {
+) -> (Option<Arc<ActingConnection>>, Option<Executor>) {
     if settings.read_only {
         return (None, None);
     }
-    let standby = Arc::new(StandbyConnection::keep(info.clone(), PollLimits::default(), views.clone()));
+    let acting = Arc::new(ActingConnection::keep(info.clone(), PollLimits::default(), views.clone()));
     tokio::spawn(configured::report_unfinished(info.clone(), live.event_sender()));
-    let lines = ActionConnections { standby: Arc::clone(&standby), poll: live.line() };
+    let lines = ActionConnections { acting: Arc::clone(&acting), poll: live.open_connection() };
     let mut log = configured::audit_log(info, configured::actor(info), settings.trusted_owners.clone());
     let events = live.event_sender();
     log.send_event = Some(Box::new(move |event| events.send(event)));
-    (Some(standby), Some(Executor::start(lines, log, configured::executor(settings, info))))
+    (Some(acting), Some(Executor::start(lines, log, configured::executor(settings, info))))
 }
 
 async fn learn(learner: Learner, way: Way, names_in: watch::Sender<Learned>) {

@@ -15,7 +15,7 @@ use crate::model::plan::{
 use crate::output;
 use crate::schema::Schema;
 use crate::text::{self, one_line};
-use locktop_tasks::recovery::{self, Order, RecoverError};
+use locktop_tasks::recovery::{self, RecoverError, RecoveryOrder};
 use pg_connect::conninfo::ConnInfo;
 
 pub(super) async fn run(settings: CliSettings, arguments: &RecoverArgs) -> Result<u8, Failure> {
@@ -50,7 +50,7 @@ pub(super) async fn run(settings: CliSettings, arguments: &RecoverArgs) -> Resul
             return output.end(&[], 1);
         }
     }
-    let order = Order { actor, reason: arguments.reason.clone(), wait: arguments.wait };
+    let order = RecoveryOrder { actor, reason: arguments.reason.clone(), wait: arguments.wait };
     let report = |result: &RecoveryResult| output.result(result);
     let results = execute_recorded(client, schema, (&plan, &targets), &order, &log, report).await;
     let all = results.iter().all(|result| result.outcome.is_settled());

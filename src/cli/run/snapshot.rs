@@ -11,13 +11,13 @@ use super::{Failure, ask_again, configured, dashboard, open_any, report_waiting}
 use crate::app::print;
 use crate::cli::args::{LockOfArgs, SnapshotArgs, SnapshotFormat};
 use crate::cli::settings::CliSettings;
+use crate::feed::acting::{OpenConnection, leave};
 use crate::feed::learn::{self, Learned, Learner, Way};
 use crate::feed::live::{Live, PollControl};
 use crate::feed::once::{OnceError, once_learning};
-use crate::feed::standby::{ActionConnection, leave};
 use crate::model::statement::{LONGEST, StatementPiece, statements};
 use crate::model::view::{ConnectionState, View};
-use crate::output::lock_of::{LockOfReport, Now, Verdict, json, targets, text};
+use crate::output::lock_of::{LockOfReport, LockOfState, Verdict, json, targets, text};
 use crate::pg::lock_of::places;
 use crate::pg::poll::OpenError;
 use crate::runtime::signals::ending;
@@ -130,7 +130,7 @@ async fn watch(
 /// The polls of a command without screens.
 pub(super) struct Polling {
     pub(super) views: watch::Receiver<Arc<View>>,
-    line: watch::Receiver<Option<ActionConnection>>,
+    line: watch::Receiver<Option<OpenConnection>>,
     _interval: watch::Sender<Duration>,
     learning: JoinHandle<()>,
     feed: JoinHandle<()>,
@@ -147,7 +147,7 @@ impl Polling {
         let (interval, control) = PollControl::every(interval);
         Self {
             views,
-            line: live.line(),
+            line: live.open_connection(),
             _interval: interval,
             learning: tokio::spawn(learn::keep(learner, Way::Own, learn::EVERY, names_in)),
             feed: tokio::spawn(live.run(control, views_in)),
@@ -296,7 +296,7 @@ pub(super) async fn lock_of(settings: CliSettings, arguments: &LockOfArgs) -> Re
     if let Some(error) = view.snapshot.as_deref().and_then(|snapshot| snapshot.locks.error.as_deref()) {
         return Err(Failure::Other(format!("the locks could not be read: {error}")));
     }
-    let now = Now { view, target, places: targets.into_iter().zip(found).collect() };
+    let now = LockOfState { view, target, places: targets.into_iter().zip(found).collect() };
     print(&LockOfReport::new(pieces, arguments.single_transaction, Some(now)), arguments)
 }
 

@@ -19,7 +19,7 @@ use crate::model::Text;
 use crate::model::adapter::{Adapter, Setting};
 use crate::text::parse_duration;
 
-use crate::order::Order;
+use crate::order::SortExt;
 pub(crate) use queries::section;
 
 const BUILT_IN: &[(&str, &str)] = &[

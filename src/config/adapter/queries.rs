@@ -6,7 +6,8 @@ use super::line;
 use crate::config::reader::{ConfigReader, TomlValue, get};
 use crate::model::Text;
 use crate::model::adapter::{
-    ActionKind, Adapter, AdapterAction, AdapterQuery, Need, Part, Proof, Template, TemplateWords, Version,
+    ActionKind, Adapter, AdapterAction, AdapterQuery, Part, Proof, RequiredColumn, Template, TemplateWords,
+    Version,
 };
 
 pub(super) struct KnownWords {
@@ -116,7 +117,7 @@ fn template(
     }
 }
 
-fn needs(reader: &mut ConfigReader<'_>, table: &DeTable<'_>, known: &KnownWords) -> Vec<Need> {
+fn needs(reader: &mut ConfigReader<'_>, table: &DeTable<'_>, known: &KnownWords) -> Vec<RequiredColumn> {
     const EXPECTED: &str = "a list such as [\"TABLE.column\", \"TABLE.column=label\"]";
     let Some(value) = get(table, "needs") else { return Vec::new() };
     let mut needs = Vec::new();
@@ -137,7 +138,7 @@ fn needs(reader: &mut ConfigReader<'_>, table: &DeTable<'_>, known: &KnownWords)
     needs
 }
 
-fn need(text: &str) -> Option<Need> {
+fn need(text: &str) -> Option<RequiredColumn> {
     let (table, rest) = text.split_once('.')?;
     let (column, label) = match rest.split_once('=') {
         Some((column, label)) => (column, Some(label.into())),
@@ -146,7 +147,7 @@ fn need(text: &str) -> Option<Need> {
     let is_whole = !table.is_empty()
         && !column.is_empty()
         && label.as_ref().is_none_or(|label: &Text| !label.is_empty());
-    is_whole.then(|| Need { table: table.into(), column: column.into(), label })
+    is_whole.then(|| RequiredColumn { table: table.into(), column: column.into(), label })
 }
 
 const KEYS: [&str; 7] = ["needs", "proof", "hold_key", "writes", "sql", "then", "late"];

@@ -35,10 +35,10 @@ pub(super) fn compare(change: &SnapshotChange<'_>) -> Vec<EventBody> {
 
 /// The sources that were read completely: a row missing there does not exist.
 fn sources(snapshot: &Snapshot) -> FxHashSet<Text> {
-    let tables = snapshot.systems.leases.iter().filter(|table| {
+    let tables = snapshot.sources.leases.iter().filter(|table| {
         table.section.error.is_none() && table.section.taken_at.is_some() && !table.section.is_cut
     });
-    let redis = &snapshot.systems.redis;
+    let redis = &snapshot.sources.redis;
     let has_redis = redis.read_at.is_some() && redis.down() == 0 && !redis.cut;
     tables.map(|table| Text::clone(&table.source.name)).chain(has_redis.then(|| REDIS.into())).collect()
 }
@@ -119,7 +119,7 @@ fn ended(change: &SnapshotChange<'_>, row: &LeaseRow) -> EventBody {
     let now = change.now();
     let length = row.acquired_at.map(|from| Length::AtMost(seconds(from, now)));
     // A Redis key disappears when it is deleted or expires. If it was missing before its expiry, it was deleted.
-    let read_at = change.after.snapshot.systems.redis.read_at;
+    let read_at = change.after.snapshot.sources.redis.read_at;
     let is_over = row.expires_at.zip(read_at).is_some_and(|(end, read_at)| end <= read_at);
     let what = match &*row.source == REDIS {
         false => "was removed",

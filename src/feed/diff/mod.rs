@@ -19,7 +19,7 @@ use crate::model::finding::{Deadlocks, Severity, Subject};
 use crate::model::view::SnapshotView;
 use crate::model::wait_graph::Party;
 use crate::model::{Text, Timestamp, event};
-use crate::order::Order;
+use crate::order::SortExt;
 use crate::text::{count, one_line};
 
 pub(super) struct SnapshotChange<'a> {
@@ -207,8 +207,8 @@ fn sections(change: &SnapshotChange<'_>, before: SnapshotView<'_>) -> Vec<EventB
 }
 
 fn redis(change: &SnapshotChange<'_>, before: SnapshotView<'_>) -> Vec<EventBody> {
-    let old = &before.snapshot.systems.redis;
-    let new = &change.after.snapshot.systems.redis;
+    let old = &before.snapshot.sources.redis;
+    let new = &change.after.snapshot.sources.redis;
     let both = old.servers.iter().zip(&new.servers).filter(|(old, new)| old.server == new.server);
     let changed = both.filter(|(old, new)| old.error.is_some() != new.error.is_some());
     let bodies = changed.map(|(_, new)| {

@@ -283,7 +283,7 @@ fn is_news(change: &SnapshotChange<'_>, before: SnapshotView<'_>, row: &ItemRow)
     let Some(item) = row.item(change.after.snapshot) else { return false };
     let was_read = before
         .snapshot
-        .systems
+        .sources
         .items
         .iter()
         .any(|table| table.source.table == row.id.table && table.section.taken_at.is_some());

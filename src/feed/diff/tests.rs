@@ -9,7 +9,7 @@ use crate::model::finding::{Severity, Subject};
 use crate::model::lock::{LockMode, LockType};
 use crate::model::lock_name::LockNames;
 use crate::model::snapshot::Snapshot;
-use crate::model::systems::Systems;
+use crate::model::source_tables::SourceTables;
 use crate::model::thresholds::Thresholds;
 use crate::model::view::TargetId;
 use crate::sample::{Builder, advisory, at, relation};
@@ -360,7 +360,7 @@ fn a_redis_key_removed_well_before_its_expiry_was_released() {
         let server = ServerReading { server: "s".into(), keys: Ok(key.into_iter().collect()) };
         let mut snapshot = empty(now).snapshot();
         let redis = Arc::new(RedisLeases { read_at: Some(snapshot.taken_at), ..merge(&[server]) });
-        snapshot.systems = Arc::new(Systems { redis, ..Systems::clone(&snapshot.systems) });
+        snapshot.sources = Arc::new(SourceTables { redis, ..SourceTables::clone(&snapshot.sources) });
         snapshot
     };
     for (left, removed_at, words) in

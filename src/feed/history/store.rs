@@ -30,9 +30,9 @@ pub enum NotThere {
     #[error("the history begins here")]
     Begin,
     #[error("no earlier incident")]
-    NoTroubleBefore,
+    NoIncidentBefore,
     #[error("no later incident")]
-    NoTroubleAfter,
+    NoIncidentAfter,
     #[error("this snapshot cannot be shown: {0}")]
     Unreadable(#[from] RecordError),
 }
@@ -248,11 +248,11 @@ pub(in crate::feed) fn find(
         TimeStep::IncidentBefore => {
             let before = moments.get(..here.unwrap_or(0)).unwrap_or_default();
             let found = before.iter().rposition(|moment| moment.incident.is_some());
-            found.map(Some).ok_or(NotThere::NoTroubleBefore)
+            found.map(Some).ok_or(NotThere::NoIncidentBefore)
         }
         TimeStep::NextIncident => {
             let found = later().find(|(_, moment)| moment.incident.is_some());
-            found.map(|(at, _)| Some(at)).ok_or(NotThere::NoTroubleAfter)
+            found.map(|(at, _)| Some(at)).ok_or(NotThere::NoIncidentAfter)
         }
         TimeStep::Time(time) => Ok(Some(at_or_before(time).unwrap_or(0))),
         TimeStep::Seen(time) => Ok(Some(moments.iter().position(|moment| moment.at >= time).unwrap_or(last))),

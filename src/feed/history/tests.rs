@@ -75,7 +75,7 @@ fn every_step_leads_to_the_expected_snapshot() {
     assert!(stage.go(now, TimeStep::Snapshots(1)).is_none());
     assert_eq!(stage.store.go(first, TimeStep::Snapshots(-1)).unwrap_err(), NotThere::Begin);
     assert_eq!(stage.store.go(first, TimeStep::Seconds(-60)).unwrap_err(), NotThere::Begin);
-    assert_eq!(stage.store.go(now, TimeStep::IncidentBefore).unwrap_err(), NotThere::NoTroubleBefore);
+    assert_eq!(stage.store.go(now, TimeStep::IncidentBefore).unwrap_err(), NotThere::NoIncidentBefore);
     let past = stage.go(now, TimeStep::Snapshots(-10)).unwrap();
     assert_eq!((past.place, past.moments.len()), (139, 150));
 }

@@ -10,11 +10,11 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_postgres::Client;
 
-use super::standby::StandbyConnection;
+use super::acting::ActingConnection;
 use crate::model::Text;
 use crate::model::lock_key::LockKey;
 use crate::model::lock_name::LockNames;
-use crate::order::Order;
+use crate::order::SortExt;
 use crate::pg::learn::{self, LearnError, QueryNames, ROWS, SoftwareTable};
 use crate::pg::poll::{OpenError, PollLimits, open_plain, take_back};
 use pg_connect::connect::Connection;
@@ -43,9 +43,9 @@ pub struct Learned {
 
 #[derive(Debug, Clone)]
 pub enum Way {
-    /// The standby connection, which is open for actions.
-    Standby(Arc<StandbyConnection>),
-    /// A new connection for each round. Used in read-only mode, which has no standby connection.
+    /// The connection that is open for actions.
+    Acting(Arc<ActingConnection>),
+    /// A new connection for each round. Used in read-only mode, which has no such connection.
     Own,
 }
 
@@ -139,8 +139,8 @@ impl Learner {
     async fn round(&mut self, way: &Way) -> bool {
         self.notes.clear();
         match way {
-            Way::Standby(standby) => match standby.client(TIMEOUT).await {
-                Ok(_) if standby.is_pooled() => self.unlearned(),
+            Way::Acting(acting) => match acting.client(TIMEOUT).await {
+                Ok(_) if acting.is_pooled() => self.unlearned(),
                 Ok(client) => self.ask_all(&client).await,
                 Err(reason) => self.unconnected(&reason),
             },

@@ -3,12 +3,12 @@
 //! Each record is one write, and is on the disk at most [`Options::sync`] later. If the program is killed, at most the
 //! record being written is lost.
 
+mod incident_buffer;
 pub mod names;
 mod output;
 pub mod redact;
 #[cfg(test)]
 mod tests;
-mod trouble_buffer;
 
 use std::io;
 use std::path::Path;
@@ -24,9 +24,9 @@ use crate::clock;
 use crate::model::past::{Incident, Moment, Observation};
 use crate::recording::container::{self, RecordKind, RecordingInfo};
 use crate::recording::{Encoder, Frame, RecordError};
+pub use incident_buffer::Around;
+use incident_buffer::{BufferStep, IncidentBuffer};
 use output::RecordingFile;
-pub use trouble_buffer::Around;
-use trouble_buffer::{BufferStep, TroubleBuffer};
 
 /// Longest statement, in characters, in a snapshot that is too large; the second limit is tried if the first does not
 /// suffice.
@@ -87,7 +87,7 @@ pub struct Recorder {
     encoder: Encoder,
     output: RecordingFile,
     /// Snapshots that wait for an incident. `None` if everything is recorded.
-    buffer: Option<TroubleBuffer>,
+    buffer: Option<IncidentBuffer>,
     reported: Option<String>,
     /// The number after the last written event.
     events: Option<u64>,
@@ -105,7 +105,7 @@ pub struct Recorder {
 impl Recorder {
     /// Opens the place. An existing recording is continued.
     pub fn open(options: Options) -> io::Result<Self> {
-        let buffer = options.on_trouble.map(TroubleBuffer::new);
+        let buffer = options.on_trouble.map(IncidentBuffer::new);
         let output = if buffer.is_some() {
             RecordingFile::closed(&options)?
         } else {
@@ -253,7 +253,7 @@ impl Recorder {
             BufferStep::Write | BufferStep::End => self.write_waiting()?,
             BufferStep::Begin(critical) => {
                 if let Err(error) = self.begin() {
-                    self.buffer.iter_mut().for_each(TroubleBuffer::begin_again);
+                    self.buffer.iter_mut().for_each(IncidentBuffer::begin_again);
                     return Err(error);
                 }
                 self.reported = Some(format!("{critical}: recording to {}", self.output.name()));
@@ -268,7 +268,7 @@ impl Recorder {
             ));
             self.output.close();
             self.encoder.begin_group();
-            self.buffer.iter_mut().for_each(TroubleBuffer::end);
+            self.buffer.iter_mut().for_each(IncidentBuffer::end);
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use crate::model::finding::Deadlocks;
 use crate::model::fingerprint::is_hash;
 use crate::model::lock_name::LockNames;
 use crate::model::lock_waits::WaitCounter;
-use crate::model::past::{KeptObservation, Past};
+use crate::model::past::{CarriedState, KeptObservation};
 use crate::model::snapshot::{Names, Section, Snapshot};
 use crate::model::statement;
 use crate::model::{QueryText, Text};
@@ -113,7 +113,7 @@ impl Salt {
         silence(&mut snapshot.locks);
         silence(&mut snapshot.prepared);
         snapshot.task_sets = Arc::default();
-        snapshot.systems = Arc::default();
+        snapshot.sources = Arc::default();
         snapshot.adapters = Arc::default();
     }
 
@@ -158,7 +158,7 @@ impl Salt {
                 self.backend(backend);
             }
         }
-        let Past { deadlocks, waits, .. } = &mut kept.past;
+        let CarriedState { deadlocks, waits, .. } = &mut kept.past;
         *deadlocks = Deadlocks::default();
         *waits = WaitCounter::default();
         kept.rights = None;

@@ -6,10 +6,10 @@ use rustc_hash::FxHashMap;
 
 use super::names::Salt;
 use crate::model::backend::Backend;
-use crate::model::blame::{Blame, BlameKey, Ran};
+use crate::model::blame::{Blame, BlameKey, EpisodeStatement};
 use crate::model::disclosure::{Channel, Mode, kept as left, without_literals};
 use crate::model::event::{Event, EventKind, Events};
-use crate::model::past::{KeptObservation, Observation, Past};
+use crate::model::past::{CarriedState, KeptObservation, Observation};
 use crate::model::snapshot::Snapshot;
 use crate::model::statement::redacted::speaks_of_secret;
 use crate::model::view::View;
@@ -118,7 +118,7 @@ impl Redaction {
         }
         self.apply_to_deadlocks(kept);
         if self == Self::None {
-            let speaks = |ran: &[Ran]| ran.iter().any(|ran| speaks_of_secret(&ran.statement));
+            let speaks = |ran: &[EpisodeStatement]| ran.iter().any(|ran| speaks_of_secret(&ran.statement));
             let has_any = |blame: &&Blame| {
                 speaks(&blame.last.ran) || blame.table.episodes.iter().any(|episode| speaks(&episode.ran))
             };
@@ -199,7 +199,7 @@ fn before_statement(text: &str) -> Text {
 /// Cuts each statement to `most` characters. Also returns how many statements of sessions were cut.
 pub(super) fn cut(observation: &Observation, most: usize) -> (Observation, u64) {
     let mut view = View::clone(&observation.view);
-    let mut past = Past::clone(&observation.past);
+    let mut past = CarriedState::clone(&observation.past);
     let mut count = 0;
     if let Some(snapshot) = observation.view.snapshot.as_deref() {
         let mut snapshot = Snapshot::clone(snapshot);

@@ -14,7 +14,7 @@ use crate::model::snapshot::{Server, Snapshot};
 use crate::model::view::View;
 use crate::model::wait_graph::Party;
 use crate::model::{Timestamp, fingerprint, statement, words};
-use crate::order::Order;
+use crate::order::SortExt;
 use crate::output::report::{AdvisedSetting, IncidentReport, Tries};
 use crate::text::{count, duration, one_line, one_line_prefix};
 

@@ -17,7 +17,7 @@ use crate::model::lock::LockMode;
 use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
 use crate::model::{Timestamp, words};
-use crate::order::Order;
+use crate::order::SortExt;
 use crate::output::report::{
     IncidentReport, LogDeadlock, LogFile, LogReport, LogWait, Visibility, WaitEnd, WaitSums,
 };

@@ -6,8 +6,8 @@ use crate::model::event::{Event, EventKind};
 use crate::model::finding::{Severity, Subject};
 use crate::model::task::{JobState, TaskId};
 use crate::model::view::View;
-use crate::order::Order;
-use crate::output::report::{AT_END, TaskTrouble};
+use crate::order::SortExt;
+use crate::output::report::{AT_END, TaskIncident};
 use crate::text::one_line;
 
 /// Most problems in the report.
@@ -53,18 +53,18 @@ impl Wrong {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct TaskTroubles {
-    rows: Vec<TaskTrouble>,
+pub(super) struct TaskIncidents {
+    rows: Vec<TaskIncident>,
     open: FxHashMap<TaskId, Vec<(Wrong, usize)>>,
 }
 
-impl TaskTroubles {
+impl TaskIncidents {
     pub(super) fn begin(&mut self, view: &View) {
         let Some(snapshot) = view.snapshot.as_deref() else { return };
         for row in &view.tasks.rows {
             let Some(wrong) = Wrong::of_state(row.state) else { continue };
             let text = format!("{} was {} already", one_line(&row.name(snapshot)), row.state.as_str());
-            self.push(TaskTrouble { at: snapshot.taken_at, text, ended: None }, Some((row.task, wrong)));
+            self.push(TaskIncident { at: snapshot.taken_at, text, ended: None }, Some((row.task, wrong)));
         }
     }
 
@@ -92,11 +92,11 @@ impl TaskTroubles {
             && is_bad;
         if wrong.is_some() || failed {
             let open = task.zip(wrong);
-            self.push(TaskTrouble { at: event.at, text: event.text(), ended: None }, open);
+            self.push(TaskIncident { at: event.at, text: event.text(), ended: None }, open);
         }
     }
 
-    fn push(&mut self, row: TaskTrouble, open: Option<(TaskId, Wrong)>) {
+    fn push(&mut self, row: TaskIncident, open: Option<(TaskId, Wrong)>) {
         if self.rows.len() >= KEPT {
             return;
         }
@@ -106,7 +106,7 @@ impl TaskTroubles {
         self.rows.push(row);
     }
 
-    pub(super) fn end(mut self, view: Option<&View>) -> Vec<TaskTrouble> {
+    pub(super) fn end(mut self, view: Option<&View>) -> Vec<TaskIncident> {
         let Some((view, snapshot)) = view.and_then(|view| Some((view, view.snapshot.as_deref()?))) else {
             return self.rows;
         };

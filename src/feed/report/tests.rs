@@ -214,7 +214,7 @@ fn task_problems_are_reported_with_how_they_ended() {
         row.map_or_else(|| panic!("{state:?}"), |row| row.task)
     };
     let orphan = row(JobState::Orphan);
-    let mut tasks = TaskTroubles::default();
+    let mut tasks = TaskIncidents::default();
     tasks.begin(&view);
     let event = |second: f64, kind, severity, (who, what): (&str, &str), task| {
         let subject = Some(Subject::Task(task));

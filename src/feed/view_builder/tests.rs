@@ -4,7 +4,7 @@ use crate::model::event::EventKind;
 use crate::model::finding::Severity;
 use crate::model::lock::{Lock, LockMode, LockTag, LockType, VirtualTransaction};
 use crate::model::snapshot::{Detection, Section};
-use crate::model::systems::TableRows;
+use crate::model::source_tables::TableRows;
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_timestamp(seconds, 0).unwrap()
@@ -32,7 +32,7 @@ fn snapshot(seconds: i64, locks: Section<Lock>) -> Snapshot {
         detection: Detection::done(at(seconds)),
         task_sets: std::sync::Arc::default(),
         adapters: std::sync::Arc::default(),
-        systems: std::sync::Arc::default(),
+        sources: std::sync::Arc::default(),
         answers: Vec::new(),
         names: Arc::default(),
         poll_seconds: 0.0,
@@ -146,9 +146,9 @@ fn refusals_of_a_table_that_is_not_known_are_no_sample_and_old_ones_fall_off() {
         }),
         ..TableRows::default()
     };
-    let systems = |counts: &[Option<i64>]| Systems {
+    let systems = |counts: &[Option<i64>]| SourceTables {
         refusals: counts.iter().map(|count| table(*count)).collect(),
-        ..Systems::default()
+        ..SourceTables::default()
     };
     let mut series = Series::default();
     for (second, counts) in [(0, [Some(5), Some(100)]), (2, [None, Some(100)]), (4, [Some(6), Some(100)])] {

@@ -2,7 +2,7 @@ pub use crate::model::table_rows::IdGenerator;
 
 use crate::model::lock_name::LockName;
 use crate::model::snapshot::Snapshot;
-use crate::model::systems::TableRows;
+use crate::model::source_tables::TableRows;
 use crate::model::{Text, Timestamp, namespace};
 
 /// The epoch of `last_timestamp`, in milliseconds since 1970: 2021-01-01.
@@ -31,14 +31,14 @@ pub struct GeneratorRow<'a> {
 }
 
 pub fn rows(snapshot: &Snapshot) -> impl Iterator<Item = GeneratorRow<'_>> {
-    let tables = snapshot.systems.generators.iter().enumerate();
+    let tables = snapshot.sources.generators.iter().enumerate();
     let places =
         tables.flat_map(|(table, rows)| (0..rows.section.last_rows().len()).map(move |at| (table, at)));
     places.filter_map(|(table, at)| row(snapshot, table, at))
 }
 
 pub fn row(snapshot: &Snapshot, table: usize, at: usize) -> Option<GeneratorRow<'_>> {
-    let table = snapshot.systems.generators.get(table)?;
+    let table = snapshot.sources.generators.get(table)?;
     let generator = table.section.last_rows().get(at)?;
     let now = table.section.taken_at.unwrap_or(snapshot.taken_at);
     Some(GeneratorRow {

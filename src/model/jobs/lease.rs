@@ -16,12 +16,12 @@ use crate::model::lock_key::LockKey;
 use crate::model::lock_name::hashtextextended;
 use crate::model::redis_lease::{RedisLease, RedisLeases, Standing};
 use crate::model::snapshot::Snapshot;
-use crate::model::systems::{Source, TableRows};
-use crate::model::table_rows::TextId;
+use crate::model::source_tables::{Source, TableRows};
+use crate::model::table_rows::NameHash;
 use crate::model::{Text, Timestamp};
 
 /// Where a lease is kept, and its id there.
-pub type LeaseId = TextId;
+pub type LeaseId = NameHash;
 
 /// The position of a row in its table: page and line.
 pub type RowPosition = (u32, u16);
@@ -154,11 +154,11 @@ pub struct LeaseBoard {
 impl LeaseBoard {
     pub fn of(snapshot: &Snapshot) -> Self {
         let waiting = waiting(snapshot);
-        let tables = snapshot.systems.leases.iter();
+        let tables = snapshot.sources.leases.iter();
         let rows = tables.flat_map(|table| {
             table.section.last_rows().iter().map(|lease| row(snapshot, table, lease, &waiting))
         });
-        let rows = rows.chain(rows_in_redis(&snapshot.systems.redis, snapshot.taken_at)).collect();
+        let rows = rows.chain(rows_in_redis(&snapshot.sources.redis, snapshot.taken_at)).collect();
         Self { rows }
     }
 
@@ -218,10 +218,10 @@ impl LeaseWaiters {
 
 fn waiting(snapshot: &Snapshot) -> LeaseWaiters {
     let mut waiting = LeaseWaiters::default();
-    if snapshot.systems.leases.is_empty() || !snapshot.locks.is_known() {
+    if snapshot.sources.leases.is_empty() || !snapshot.locks.is_known() {
         return waiting;
     }
-    for table in &snapshot.systems.leases {
+    for table in &snapshot.sources.leases {
         let leases = table.section.last_rows().iter();
         let queues = leases.filter_map(|lease| Some((key(&table.source, lease)?, (lease.backend_pid, 0))));
         waiting.queues.extend(queues);

@@ -3,10 +3,10 @@
 pub use crate::model::table_rows::RateLimit;
 
 use crate::model::snapshot::Snapshot;
-use crate::model::table_rows::TextId;
+use crate::model::table_rows::NameHash;
 use crate::model::{Text, Timestamp};
 
-pub type LimitId = TextId;
+pub type LimitId = NameHash;
 
 const NEAR: f64 = 0.8;
 
@@ -51,7 +51,7 @@ pub struct LimitRow<'a> {
 }
 
 pub fn rows(snapshot: &Snapshot) -> impl Iterator<Item = LimitRow<'_>> {
-    let tables = snapshot.systems.limits.iter().enumerate();
+    let tables = snapshot.sources.limits.iter().enumerate();
     let places =
         tables.flat_map(|(table, rows)| (0..rows.section.last_rows().len()).map(move |at| (table, at)));
     places.filter_map(|(table, at)| row(snapshot, table, at))
@@ -59,7 +59,7 @@ pub fn rows(snapshot: &Snapshot) -> impl Iterator<Item = LimitRow<'_>> {
 
 /// By position of the table and of the row; `None` if there is no such row.
 pub fn row(snapshot: &Snapshot, table: usize, at: usize) -> Option<LimitRow<'_>> {
-    let table = snapshot.systems.limits.get(table)?;
+    let table = snapshot.sources.limits.get(table)?;
     let limit = table.section.last_rows().get(at)?;
     // Rows that could not be read again keep the state of their own time.
     let now = table.section.taken_at.unwrap_or(snapshot.taken_at);

@@ -11,7 +11,7 @@ use crate::model::view::SnapshotView;
 use crate::model::{QueryText, Timestamp};
 use crate::text;
 
-use crate::order::Order;
+use crate::order::SortExt;
 
 /// Seconds that the line of a quiet server looks back.
 pub const WINDOW: f64 = 60.0;

@@ -13,7 +13,7 @@ use crate::model::lock::{LockTag, LockType};
 use crate::model::lock_key::LockKey;
 use crate::model::lock_name::LockName;
 use crate::model::snapshot::{Snapshot, WorkLocks};
-use crate::model::systems::{Source, TableRows};
+use crate::model::source_tables::{Source, TableRows};
 use crate::model::task::{KeyRule, TaskKey, names_worker};
 use crate::model::thresholds::Thresholds;
 use crate::model::{Text, Timestamp, namespace};
@@ -77,12 +77,12 @@ pub struct ItemRow {
 impl ItemRow {
     /// None in another snapshot that lacks it.
     pub fn item<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a Item> {
-        snapshot.systems.items.get(self.table)?.section.last_rows().get(self.at)
+        snapshot.sources.items.get(self.table)?.section.last_rows().get(self.at)
     }
 
     /// Its table as `schema.table`; None in another snapshot that lacks it.
     pub fn source<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a Text> {
-        snapshot.systems.items.get(self.table).map(|table| &table.source.name)
+        snapshot.sources.items.get(self.table).map(|table| &table.source.name)
     }
 
     /// `item 7 (send mail)`: raw server text, not yet fit for a screen.
@@ -197,8 +197,8 @@ pub struct QueueBoard {
 
 impl QueueBoard {
     pub fn of(snapshot: &Snapshot, thresholds: &Thresholds) -> Self {
-        let mut depth = QueueDepth::of(snapshot.systems.counts.iter());
-        if snapshot.systems.items.is_empty() {
+        let mut depth = QueueDepth::of(snapshot.sources.counts.iter());
+        if snapshot.sources.items.is_empty() {
             return Self { rows: Vec::new(), depth };
         }
         let builder = QueueBoardBuilder {
@@ -207,7 +207,7 @@ impl QueueBoard {
             locks: WorkLocks::of(snapshot),
             up_since: snapshot.up_since(),
         };
-        let tables = snapshot.systems.items.iter().enumerate();
+        let tables = snapshot.sources.items.iter().enumerate();
         let rows = tables.flat_map(|(place, table)| {
             let items = table.section.last_rows().iter().enumerate();
             items.filter_map(|(at, item)| builder.row(place, table, at, item)).collect::<Vec<_>>()

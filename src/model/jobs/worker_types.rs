@@ -11,7 +11,7 @@ use crate::model::lock_key::LockKey;
 use crate::model::namespace;
 use crate::model::snapshot::Snapshot;
 use crate::model::snapshot_index::SnapshotIndex;
-use crate::model::systems::TableRows;
+use crate::model::source_tables::TableRows;
 use crate::model::table_rows::TaskWorker;
 use crate::model::view::View;
 
@@ -44,7 +44,7 @@ impl WorkerTypes {
         let unread = tables.iter().any(|table| !table.section.is_known());
         // A worker that has announced nothing is detected only by what it works on.
         let is_read = snapshot.task_sets.iter().all(|set| set.executions.is_known())
-            && snapshot.systems.items.iter().all(|table| table.section.is_known());
+            && snapshot.sources.items.iter().all(|table| table.section.is_known());
         let is_seen = snapshot.backends.is_known() && snapshot.locks.is_known();
         if unread || tables.is_empty() || !is_read || !is_seen {
             return None;
@@ -89,12 +89,12 @@ impl WorkerTypes {
 /// Worker tables in schemas that have locktop's own tasks or queue: a table of the same name elsewhere means nothing.
 pub fn tables(snapshot: &Snapshot) -> impl Iterator<Item = &TableRows<TaskWorker>> {
     let tasks = snapshot.task_sets.iter().filter(|set| set.tables.own_keys);
-    let items = snapshot.systems.items.iter().filter(|table| table.source.own_keys);
+    let items = snapshot.sources.items.iter().filter(|table| table.source.own_keys);
     let ours: BTreeSet<&str> = tasks
         .map(|set| schema(&set.tables.schedules))
         .chain(items.map(|table| schema(&table.source.name)))
         .collect();
-    snapshot.systems.workers.iter().filter(move |table| ours.contains(schema(&table.source.name)))
+    snapshot.sources.workers.iter().filter(move |table| ours.contains(schema(&table.source.name)))
 }
 
 /// `jobs` of `jobs.scheduled_tasks`; empty without a dot.
@@ -115,7 +115,7 @@ fn is_one_silent(snapshot: &Snapshot, index: &SnapshotIndex, said: &FxHashSet<i3
     let executions = executions.flat_map(|set| set.executions.last_rows().iter());
     let running =
         executions.filter(|execution| execution.is_running()).filter_map(|execution| execution.backend_pid);
-    let items = snapshot.systems.items.iter().filter(|table| table.source.own_keys);
+    let items = snapshot.sources.items.iter().filter(|table| table.source.own_keys);
     let items = items.flat_map(|table| table.section.last_rows().iter());
     let processing = items.filter(|item| item.is_processing()).filter_map(|item| item.backend_pid);
     let working = running.chain(processing).filter(|pid| index.backend(snapshot, *pid).is_some());

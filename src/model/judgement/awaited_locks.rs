@@ -11,7 +11,7 @@ use crate::model::lock::{LockMode, LockModes, LockTag, LockType};
 use crate::model::snapshot::Snapshot;
 use crate::model::wait_graph::{Holder, Party, Queue, WaitGraph, Waiter};
 
-use crate::order::Order;
+use crate::order::SortExt;
 
 #[derive(Debug, Clone)]
 pub struct AwaitedLock {

@@ -16,7 +16,7 @@ use crate::model::snapshot_index::SnapshotIndex;
 use crate::model::wait_graph::{WaitGraph, Waiter};
 use crate::model::{Text, Timestamp, words};
 
-use crate::order::Order;
+use crate::order::SortExt;
 
 /// Maximum number of locks kept. Beyond it, the locks with the least total wait time are dropped.
 const MOST: usize = 1000;

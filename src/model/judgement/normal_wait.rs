@@ -13,7 +13,7 @@ use crate::model::lock_key::LockKey;
 use crate::model::snapshot::Snapshot;
 use crate::model::snapshot_index::SnapshotIndex;
 use crate::model::statement::redacted::speaks_of_secret;
-use crate::model::statement::tags::{Tag, Use, tags};
+use crate::model::statement::tags::{KeyPurpose, Tag, tags};
 use crate::model::wait_graph::{End, Party, Queue, Release, Root, WaitGraph};
 use crate::model::{QueryText, Text, Timestamp};
 
@@ -203,16 +203,16 @@ fn waited<'a>(
     }
     let name = || tag.name.filter(|_| !speaks_of_secret(first.unredacted())).unwrap_or(HIDDEN).into();
     match tag.purpose {
-        Use::Election => Some(NormalWait::Leader(name())),
-        Use::Queue => Some(NormalWait::Permit(name())),
-        Use::Lock | Use::Permits => None,
+        KeyPurpose::Election => Some(NormalWait::Leader(name())),
+        KeyPurpose::Queue => Some(NormalWait::Permit(name())),
+        KeyPurpose::Lock | KeyPurpose::Permits => None,
     }
 }
 
 /// Whether the statement asks for a permit of the semaphore whose queue has this key. With many permits it has no tag.
 fn asks_for_permit(key: LockKey, statement: &QueryText) -> bool {
     let asks = statement.unredacted().contains("CASE WHEN pg_catalog.pg_try_advisory_lock");
-    asks && tag(statement).is_none_or(|tag| tag.purpose == Use::Permits && tag.number == key)
+    asks && tag(statement).is_none_or(|tag| tag.purpose == KeyPurpose::Permits && tag.number == key)
 }
 
 fn tag(statement: &QueryText) -> Option<Tag<'_>> {

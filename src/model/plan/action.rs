@@ -17,7 +17,7 @@ use crate::model::task::TaskId;
 use crate::model::view::TargetId;
 use crate::model::wait_graph::Release;
 use crate::model::work_queue::ItemId;
-use crate::order::Order as _;
+use crate::order::SortExt as _;
 
 /// The plan of an action. It is valid while every target stays as seen; the statement that acts compares them on the
 /// server.
@@ -286,7 +286,7 @@ pub struct ActionCommand {
 
 /// A request to the executor.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Order {
+pub enum ExecutorOrder {
     Act(Arc<ActionCommand>),
     PlanRecovery {
         server: TargetId,
@@ -297,7 +297,7 @@ pub enum Order {
     },
 }
 
-impl Order {
+impl ExecutorOrder {
     pub fn server(&self) -> TargetId {
         match self {
             Self::Act(command) => command.server,

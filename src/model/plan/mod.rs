@@ -18,8 +18,8 @@ mod target;
 pub(crate) mod tests;
 
 pub use action::{
-    ActionCommand, ActionPlan, ActionReport, Caution, CautionKind, ExecutorReply, LeaseHeld, Order, Outcome,
-    PlanEffect, PlannedTarget, Refused, TargetChange, TargetResult, WorkAtRisk, still_there,
+    ActionCommand, ActionPlan, ActionReport, Caution, CautionKind, ExecutorOrder, ExecutorReply, LeaseHeld,
+    Outcome, PlanEffect, PlannedTarget, Refused, TargetChange, TargetResult, WorkAtRisk, still_there,
 };
 pub use command::{Command, CommandId, Verb, VerbDefinition};
 pub use context::PlanContext;
@@ -30,7 +30,7 @@ pub use locktop_tasks::recovery::{
     RunningExecution, Selection, Step,
 };
 pub use question::{Ask, Choice, ChosenTargets, Confirm, KnownBlockers, TargetScope, is_blocker};
-pub use rights::{Lack, Rights};
+pub use rights::{MissingPrivilege, Rights};
 pub use row_target::{Identity, PublishedHolder, PublishedTarget, RowTarget};
 pub use rows::{ItemVerb, TaskVerb, is_published, published_plan, rows};
 pub use signal::{sessions, with_offers};

@@ -196,7 +196,7 @@ pub(super) fn is_typable(word: &str) -> bool {
     !word.is_empty() && word.len() <= LONGEST && word.chars().all(|character| character.is_ascii_graphic())
 }
 
-const CHECKS: [&str; 3] = ["root_blocker", "prepared_transaction", "convoy"];
+const ROOT_CHECKS: [&str; 3] = ["root_blocker", "prepared_transaction", "convoy"];
 
 #[derive(Debug, Clone, Default)]
 pub struct KnownBlockers {
@@ -208,7 +208,7 @@ pub struct KnownBlockers {
 }
 
 pub fn is_blocker(finding: &Finding) -> bool {
-    CHECKS.contains(&finding.check)
+    ROOT_CHECKS.contains(&finding.check)
 }
 
 pub(super) fn finding(view: &View, row: RowId) -> Option<&Finding> {

@@ -16,7 +16,7 @@ const AUTOVACUUM_WORKER: &str = "autovacuum worker";
 
 /// A privilege that a role lacks for an action, in one sanitized line, with the required statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lack {
+pub struct MissingPrivilege {
     pub words: String,
     /// The statement that grants what is missing: `GRANT pg_read_all_stats, pg_signal_backend TO "ops"`; `None` if only a
     /// superuser may.
@@ -27,7 +27,12 @@ impl Rights {
     /// What the role lacks to do `verb` to a session with this owner and `backend_type` in `pg_stat_activity`. `None` if
     /// nothing is known to be lacking; the server decides. Verbs other than [`Verb::Cancel`] and [`Verb::Terminate`] concern
     /// tables, whose privileges only the server knows.
-    pub fn lacks(&self, verb: Verb, owner: Option<&str>, backend_type: Option<&str>) -> Option<Lack> {
+    pub fn lacks(
+        &self,
+        verb: Verb,
+        owner: Option<&str>,
+        backend_type: Option<&str>,
+    ) -> Option<MissingPrivilege> {
         if self.superuser || !matches!(verb, Verb::Cancel | Verb::Terminate) {
             return None;
         }
@@ -69,7 +74,7 @@ impl Rights {
         let grant = roles.map(|roles| self.grant(&roles));
         let (role, remedy) = (shown(&self.role), grant.as_deref().unwrap_or("only a superuser is"));
         let words = format!("role {role} is not permitted to {doing} {kind}: {remedy}");
-        Some(Lack { words, grant })
+        Some(MissingPrivilege { words, grant })
     }
 
     pub fn sees(&self, owner: Option<&str>) -> bool {

@@ -18,7 +18,7 @@ use crate::model::wait_graph::Answer;
 use crate::model::{Text, Timestamp, adapter};
 
 #[derive(Debug, Clone, Default)]
-pub struct Past {
+pub struct CarriedState {
     pub watch: TaskWatch,
     pub adapters: adapter::AdapterWatch,
     pub deadlocks: Deadlocks,
@@ -42,7 +42,7 @@ pub struct GraphFrom {
 #[derive(Debug, Clone)]
 pub struct Observation {
     pub view: Arc<View>,
-    pub past: Arc<Past>,
+    pub past: Arc<CarriedState>,
     /// Why names of advisory keys could not be found, one line each: failed or rejected queries of the config.
     pub notes: Arc<[Text]>,
 }
@@ -52,7 +52,7 @@ pub struct KeptObservation {
     /// [`View::id`] of the view computed from it.
     pub id: u64,
     pub snapshot: Snapshot,
-    pub past: Past,
+    pub past: CarriedState,
     pub rights: Option<Arc<Rights>>,
     pub lock_names: Arc<LockNames>,
     pub notes: Arc<[Text]>,

@@ -4,7 +4,7 @@ use crate::model::id_generator::GeneratorId;
 use crate::model::lease::LeaseId;
 use crate::model::lock::{LockMode, LockTag, VirtualTransaction};
 use crate::model::rate_limit::LimitId;
-use crate::model::systems::TextId;
+use crate::model::source_tables::NameHash;
 use crate::model::task::TaskId;
 use crate::model::wait_graph::Party;
 use crate::model::work_queue::ItemId;
@@ -28,14 +28,14 @@ pub enum RowId {
     /// A lease, by where it is stored and its id there.
     Lease(LeaseId),
     /// A job of another system, by installation, part and id.
-    Job(TextId),
-    Schedule(TextId),
+    Job(NameHash),
+    Schedule(NameHash),
     /// A lease of another system, by installation and id.
-    OtherLease(TextId),
+    OtherLease(NameHash),
     /// A queue of another system, by installation and name.
-    JobQueue(TextId),
+    JobQueue(NameHash),
     /// A worker of another system, by installation and id.
-    Worker(TextId),
+    Worker(NameHash),
     Item(ItemId),
     /// The work queue as a whole: any of its items.
     Queue,

@@ -45,7 +45,7 @@ impl Snapshot {
             all.push(read("tasks", Some(&set.tables.schedules), &set.tasks));
             all.push(read("executions", set.tables.executions.as_deref(), &set.executions));
         }
-        let systems = &self.systems;
+        let systems = &self.sources;
         all.extend(systems.sections().map(|(section, source, taken_at, error)| {
             section_of(section, Some(Cow::Borrowed(&source.name)), taken_at, error)
         }));
@@ -92,7 +92,7 @@ impl Snapshot {
                 set.executions = Section::fresh(Vec::new(), at);
             }
         }
-        std::sync::Arc::make_mut(&mut snapshot.systems).empty(is_excluded, at);
+        std::sync::Arc::make_mut(&mut snapshot.sources).empty(is_excluded, at);
         let label = |rows: &InstallationRows| format!("adapters {}", rows.installation.label());
         // A job system without parts is one from which nothing is expected.
         for rows in

@@ -7,7 +7,7 @@ use crate::model::backend::Backend;
 use crate::model::lock::{Lock, LockMode, LockTag, LockType, Prepared};
 use crate::model::lock_key::LockKey;
 pub use crate::model::section::Section;
-use crate::model::systems::Systems;
+use crate::model::source_tables::SourceTables;
 use crate::model::table_rows::Item;
 use crate::model::task::TaskSet;
 use crate::model::thresholds::Thresholds;
@@ -237,7 +237,7 @@ pub struct Snapshot {
     pub prepared: Section<Prepared>,
     pub detection: Detection,
     pub task_sets: Arc<Vec<TaskSet>>,
-    pub systems: Arc<Systems>,
+    pub sources: Arc<SourceTables>,
     pub adapters: Arc<Vec<InstallationRows>>,
     /// The server's own answers to which sessions block some of the waiters (rule 5 of the wait graph).
     pub answers: Vec<Answer>,
@@ -333,7 +333,7 @@ impl WorkLocks {
             ..Self::default()
         };
         let logs = snapshot.task_sets.iter().filter_map(|set| set.tables.log);
-        let queues = snapshot.systems.items.iter().map(|table| table.source.table);
+        let queues = snapshot.sources.items.iter().map(|table| table.source.table);
         let tables: FxHashSet<u32> = logs.chain(queues).collect();
         for lock in snapshot.locks.last_rows().iter().filter(|lock| lock.granted) {
             let Some(pid) = lock.pid else { continue };

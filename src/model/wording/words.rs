@@ -71,7 +71,7 @@ pub(in crate::model) fn hashed_name(snapshot: &Snapshot, tag: &LockTag) -> Optio
         name.into_iter().chain(kind)
     });
     let limits =
-        snapshot.systems.limits.iter().flat_map(|table| table.section.last_rows().iter()).take(HASHED);
+        snapshot.sources.limits.iter().flat_map(|table| table.section.last_rows().iter()).take(HASHED);
     LockNames::of_hashed(key, texts.chain(limits.map(|limit| ("", &*limit.key))))
 }
 
@@ -82,7 +82,7 @@ fn statement_of(snapshot: &Snapshot, number: i64) -> Option<LockName> {
     let task = task.and_then(|key| task::name_of(&snapshot.task_sets, key.number()));
     let item = || {
         let id = in_space(task::item_statement_number(0))?;
-        work_queue::name_of(&snapshot.systems.items, namespace::number_of(namespace::QUEUE, id)?)
+        work_queue::name_of(&snapshot.sources.items, namespace::number_of(namespace::QUEUE, id)?)
     };
     let of = task.or_else(item)?;
     Some(LockName { name: format!("statement of {}", of.name).into(), ..of })
@@ -95,7 +95,7 @@ fn row_name(snapshot: &Snapshot, tag: &LockTag, statement: Option<&str>) -> Opti
         return None;
     }
     let LockKey::Bigint(number) = tag.advisory_key()? else { return None };
-    let systems = &snapshot.systems;
+    let systems = &snapshot.sources;
     let runs = snapshot.task_sets.iter().any(|set| set.running_with(number).is_some());
     let task = || task::name_of(&snapshot.task_sets, number);
     let item = || work_queue::name_of(&systems.items, number);

@@ -126,7 +126,7 @@ fn jobs_lost(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
 }
 
 fn types_unserved(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
-    let workers = &snapshot.systems.workers;
+    let workers = &snapshot.sources.workers;
     if worker_types::tables(snapshot).next().is_none() {
         return unsearched(snapshot).map_or(Observed::Absent, Observed::Unknown);
     }
@@ -224,7 +224,7 @@ fn tasks_orphan(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
 }
 
 fn leases(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
-    let systems = &snapshot.systems;
+    let systems = &snapshot.sources;
     let redis = || {
         let down = systems.redis.servers.iter().find_map(|server| Some((server, server.error.as_ref()?)));
         down.map(|(server, error)| Text::from(format!("cannot read Redis {}: {error}", server.server)))
@@ -237,13 +237,13 @@ fn leases(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
 }
 
 fn queue(snapshot: &Snapshot, counted: Observed<Measured>) -> Observed<Measured> {
-    let counts = &snapshot.systems.counts;
+    let counts = &snapshot.sources.counts;
     let found = snapshot.tables(counts).and_then(|_| counted);
     found.and_then(|counted| unless_unread(counted, unread(snapshot, counts)))
 }
 
 fn id_ahead(_: &View, snapshot: &Snapshot) -> Observed<Measured> {
-    let generators = &snapshot.systems.generators;
+    let generators = &snapshot.sources.generators;
     snapshot.tables(generators).and_then(|_| {
         let rows = id_generator::rows(snapshot);
         let ahead = measured(rows.filter_map(|row| row.ahead).fold(0.0, f64::max), "");
@@ -252,7 +252,7 @@ fn id_ahead(_: &View, snapshot: &Snapshot) -> Observed<Measured> {
 }
 
 fn redis_down(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
-    if snapshot.systems.redis.servers.is_empty() {
+    if snapshot.sources.redis.servers.is_empty() {
         return Observed::Absent;
     }
     Observed::Read(of_check(view, "redis_down"))

@@ -6,7 +6,7 @@ use crate::model::finding::Finding;
 use crate::model::lock::Lock;
 use crate::model::section::Observed;
 use crate::model::snapshot::{Section, Snapshot};
-use crate::model::systems::TableRows;
+use crate::model::source_tables::TableRows;
 use crate::model::view::View;
 use crate::model::wait_graph::{Party, Root};
 use crate::model::{Text, Timestamp};

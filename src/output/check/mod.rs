@@ -17,7 +17,7 @@ use crate::model::section::Observed;
 use crate::model::sections::SectionRead;
 use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
-use crate::order::Order;
+use crate::order::SortExt;
 
 pub use measure::{MEASURES, Measure, measured_parts};
 pub use measured::Measured;

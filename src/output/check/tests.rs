@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::model::systems::TableRows;
+use crate::model::source_tables::TableRows;
 use crate::model::view::View;
 use crate::output::sample;
 
@@ -75,7 +75,7 @@ fn nothing_in_a_table_that_may_not_be_read_is_not_known() {
     for set in Arc::make_mut(&mut snapshot.task_sets) {
         set.executions = denied();
     }
-    let systems = Arc::make_mut(&mut snapshot.systems);
+    let systems = Arc::make_mut(&mut snapshot.sources);
     systems.leases = vec![TableRows { section: denied(), ..TableRows::default() }];
     let (tasks, leases) = (Arc::default(), Arc::default());
     let unread = Arc::new(View { snapshot: Some(Arc::new(snapshot)), tasks, leases, ..view });

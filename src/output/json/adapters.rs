@@ -11,7 +11,7 @@ use crate::model::adapter::{
 use crate::model::lease::LeaseRow;
 use crate::model::snapshot::{Section, Snapshot};
 use crate::model::view::View;
-use crate::order::Order;
+use crate::order::SortExt;
 
 pub(super) fn installations(view: &View, snapshot: &Snapshot) -> impl Iterator<Item = impl Json> {
     let each = snapshot.adapters.iter().enumerate();

@@ -13,7 +13,7 @@ use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
 use crate::model::wait_graph::{Edge, EdgeKind, Party, WaitGraph};
 use crate::model::words;
-use crate::order::Order;
+use crate::order::SortExt;
 
 pub(super) struct LocksJson<'a> {
     snapshot: &'a Snapshot,
@@ -123,7 +123,7 @@ pub(super) fn lock_waits(view: &View, snapshot: &Snapshot) -> impl Json {
             last_seen = lock.last,
         )),
         forgotten,
-        counted[] = snapshot.systems.contended.iter().flat_map(|table| {
+        counted[] = snapshot.sources.contended.iter().flat_map(|table| {
             readable(&table.section).iter().map(move |row| object!(
                 row;
                 table = table.source.name,
@@ -155,7 +155,7 @@ fn locked(
 
 pub(super) fn workers(view: &View, snapshot: &Snapshot) -> impl Iterator<Item = impl Json> {
     let rows = snapshot
-        .systems
+        .sources
         .workers
         .iter()
         .flat_map(|table| readable(&table.section).iter().map(|worker| (&table.source.name, worker)));
@@ -213,7 +213,7 @@ pub(in crate::output) fn blame(blame: &blame::Blame) -> Option<impl Json> {
 }
 
 /// Sessions that already waited at the first snapshot.
-fn before(before: blame::Before) -> impl Json {
+fn before(before: blame::WaitsBefore) -> impl Json {
     object!(before; sessions, longest, seconds)
 }
 

@@ -7,7 +7,7 @@ use crate::model::lease::LeaseState;
 use crate::model::lock_key::LockKey;
 use crate::model::plan::{AlsoEnded, Planned, RecoveryPlan, RecoveryResult, Step};
 use crate::model::snapshot::Snapshot;
-use crate::model::systems::TableRows;
+use crate::model::source_tables::TableRows;
 use crate::model::task::{TaskId, TaskKey, TaskRow, evidence};
 use crate::model::view::View;
 use crate::model::work_queue::QueueDepth;
@@ -74,7 +74,7 @@ pub(super) fn executions(view: &View, snapshot: &Snapshot) -> impl Iterator<Item
 /// Items by state over all tables; none if a table could not be read. `more` lists the states with more items than were
 /// counted.
 pub(super) fn depth(snapshot: &Snapshot) -> impl Json {
-    let counts = &snapshot.systems.counts;
+    let counts = &snapshot.sources.counts;
     let depth = QueueDepth::of(counts.iter().filter(|table| is_read(table)));
     let is_known = snapshot.tables(counts).reason().is_none() && counts.iter().all(is_read);
     let number = move |count: Count| is_known.then_some(count.number);
@@ -107,7 +107,7 @@ fn is_old<T>(tables: &[TableRows<T>], name: &str) -> bool {
 /// The items in progress or set aside, and the oldest pending ones.
 pub(super) fn items(view: &View, snapshot: &Snapshot) -> impl Iterator<Item = impl Json> {
     view.queue.rows.iter().filter_map(|row| {
-        let table = snapshot.systems.items.get(row.table).filter(|table| is_read(table))?;
+        let table = snapshot.sources.items.get(row.table).filter(|table| is_read(table))?;
         let item = row.item(snapshot)?;
         Some(object!(
             item;
@@ -125,7 +125,7 @@ pub(super) fn items(view: &View, snapshot: &Snapshot) -> impl Iterator<Item = im
 }
 
 pub(super) fn limits(snapshot: &Snapshot) -> impl Iterator<Item = impl Json> {
-    let rows = rate_limit::rows(snapshot).filter(|row| !is_old(&snapshot.systems.limits, row.source));
+    let rows = rate_limit::rows(snapshot).filter(|row| !is_old(&snapshot.sources.limits, row.source));
     rows.map(|row| {
         let limit = row.limit;
         object!(
@@ -139,7 +139,7 @@ pub(super) fn limits(snapshot: &Snapshot) -> impl Iterator<Item = impl Json> {
 
 /// The id generators. `ahead` is by how many seconds the last id is ahead of the server's clock; a negative value is normal.
 pub(super) fn generators(snapshot: &Snapshot) -> impl Iterator<Item = impl Json> {
-    let rows = id_generator::rows(snapshot).filter(|row| !is_old(&snapshot.systems.generators, row.source));
+    let rows = id_generator::rows(snapshot).filter(|row| !is_old(&snapshot.sources.generators, row.source));
     rows.map(|row| {
         let generator = row.generator;
         object!(
@@ -155,7 +155,7 @@ pub(super) fn generators(snapshot: &Snapshot) -> impl Iterator<Item = impl Json>
 
 /// Requests that the functions of each schema have refused since counting began.
 pub(super) fn refusals(snapshot: &Snapshot) -> impl Iterator<Item = impl Json> {
-    let tables = snapshot.systems.refusals.iter().filter(|table| is_read(table));
+    let tables = snapshot.sources.refusals.iter().filter(|table| is_read(table));
     tables.flat_map(|table| {
         let rows = table.section.last_rows().iter();
         rows.map(move |row| object!(row; table = table.source.name, rate_limit, transfer, lease, task))
@@ -163,7 +163,7 @@ pub(super) fn refusals(snapshot: &Snapshot) -> impl Iterator<Item = impl Json> {
 }
 
 pub(super) fn leases(view: &View, snapshot: &Snapshot) -> impl Iterator<Item = impl Json> {
-    let rows = view.leases.rows.iter().filter(|row| !is_old(&snapshot.systems.leases, &row.source));
+    let rows = view.leases.rows.iter().filter(|row| !is_old(&snapshot.sources.leases, &row.source));
     // The id is text even if the table has a number, because not every source has one.
     rows.map(|row| {
         object!(

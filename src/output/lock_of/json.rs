@@ -11,7 +11,7 @@ use crate::model::disclosure::{Channel, shown};
 use crate::model::lock::{LockMode, LockModes};
 use crate::model::lock_of::{Meeting, Obstacle, Resolution, known};
 use crate::model::statement::script::{HeldTake, ScriptTransaction};
-use crate::model::statement::{Statement, StatementTarget, Take};
+use crate::model::statement::{Statement, StatementLock, StatementTarget};
 use crate::model::view::View;
 use crate::output::json::object::{self, Json, object};
 
@@ -113,7 +113,12 @@ fn one(report: &LockOfReport, number: usize) -> impl Json {
 }
 
 /// `since` is the first server version that takes it, if not all do.
-fn lock(report: &LockOfReport, statement: &Statement, take: &Take, met: Option<&Meeting>) -> impl Json {
+fn lock(
+    report: &LockOfReport,
+    statement: &Statement,
+    take: &StatementLock,
+    met: Option<&Meeting>,
+) -> impl Json {
     let now = report.now.as_ref();
     let place = now.and_then(|now| now.place(&take.target));
     let relation = match place {

@@ -15,12 +15,12 @@ pub use text::text;
 use crate::model::backend::Backend;
 use crate::model::lock_of::{Meeting, Resolution, Want, meeting, wants};
 use crate::model::statement::script::{Problem, Script, script, with_prepared};
-use crate::model::statement::{Act, Nowait, Statement, StatementPiece, StatementTarget, Take};
+use crate::model::statement::{Act, Nowait, Statement, StatementLock, StatementPiece, StatementTarget};
 use crate::model::view::View;
 use crate::model::{Text, Timestamp};
 
 #[derive(Debug)]
-pub struct Now {
+pub struct LockOfState {
     pub view: Arc<View>,
     pub target: String,
     pub places: Vec<(StatementTarget, Resolution)>,
@@ -31,7 +31,7 @@ pub struct LockOfReport {
     pieces: Vec<StatementPiece>,
     script: Script,
     /// `None` if no server was asked.
-    now: Option<Now>,
+    now: Option<LockOfState>,
     met: Vec<Vec<Option<Meeting>>>,
 }
 
@@ -71,7 +71,7 @@ pub fn targets(pieces: &[StatementPiece]) -> Vec<StatementTarget> {
 
 impl LockOfReport {
     /// `single`: the statements run as one transaction.
-    pub fn new(pieces: Vec<StatementPiece>, single: bool, now: Option<Now>) -> Self {
+    pub fn new(pieces: Vec<StatementPiece>, single: bool, now: Option<LockOfState>) -> Self {
         let pieces = with_prepared(pieces);
         let script = script(&pieces, single);
         let mut report = Self { pieces, script, now, met: Vec::new() };
@@ -85,14 +85,14 @@ impl LockOfReport {
 
     fn meetings(&self, number: usize) -> Vec<Option<Meeting>> {
         let (Some(now), Some(statement)) = (&self.now, self.statement(number)) else { return Vec::new() };
-        let meet = |take: &Take| {
+        let meet = |take: &StatementLock| {
             now.place(&take.target)?;
             Some(meeting(&now.view, statement, &self.wants(statement, take)))
         };
         statement.takes.iter().map(meet).collect()
     }
 
-    fn wants(&self, statement: &Statement, take: &Take) -> Vec<Want<'_>> {
+    fn wants(&self, statement: &Statement, take: &StatementLock) -> Vec<Want<'_>> {
         let Some(now) = &self.now else { return Vec::new() };
         let place = now.place(&take.target);
         place.map(|place| wants(statement, take, place, now.version())).unwrap_or_default()
@@ -109,7 +109,7 @@ impl LockOfReport {
     }
 
     /// Index of the earlier statement that creates what this one takes.
-    fn creator(&self, number: usize, take: &Take) -> Option<usize> {
+    fn creator(&self, number: usize, take: &StatementLock) -> Option<usize> {
         let relation = take.relation()?;
         let is_it = |created: &crate::model::statement::Relation| {
             created.name == relation.name
@@ -122,7 +122,7 @@ impl LockOfReport {
 
     fn missing(&self, number: usize, statement: &Statement) -> Option<String> {
         let now = self.now.as_ref()?;
-        let is_missing = |take: &&Take| {
+        let is_missing = |take: &&StatementLock| {
             let may_be = take.is_optional || statement.if_exists || self.creator(number, take).is_some();
             matches!(now.place(&take.target), Some(Resolution::Missing(_))) && !may_be
         };
@@ -242,7 +242,7 @@ impl LockOfReport {
 }
 
 /// Whether the statement does not wait for this lock.
-fn tries(take: &Take, statement: &Statement) -> bool {
+fn tries(take: &StatementLock, statement: &Statement) -> bool {
     let is_try = matches!(&take.target, StatementTarget::Advisory(call) if call.act == Act::Try);
     is_try || statement.nowait == Nowait::Fails
 }
@@ -252,7 +252,7 @@ fn age(view: &View, since: Timestamp) -> f64 {
     view.with_snapshot().map_or(0.0, |seen| seen.age(since))
 }
 
-impl Now {
+impl LockOfState {
     fn place(&self, target: &StatementTarget) -> Option<&Resolution> {
         self.places.iter().find(|(named, _)| named == target).map(|(_, found)| found)
     }

@@ -37,7 +37,7 @@ fn report_of(text: &str, view: Option<View>, single: bool) -> LockOfReport {
         };
         (target, found)
     };
-    let now = view.map(|view| Now {
+    let now = view.map(|view| LockOfState {
         view: Arc::new(view),
         target: "app@db:5432".to_owned(),
         places: targets(&pieces).into_iter().map(place).collect(),

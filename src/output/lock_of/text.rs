@@ -3,7 +3,7 @@ use super::{Judgement, LockOfReport, age};
 use crate::model::disclosure::{Channel, shown};
 use crate::model::lock::LockMode;
 use crate::model::lock_of::{CatalogRelation, How, Meeting, Obstacle, Resolution, known};
-use crate::model::statement::{Act, Nowait, Statement, StatementTarget, Take};
+use crate::model::statement::{Act, Nowait, Statement, StatementLock, StatementTarget};
 use crate::model::view::View;
 use crate::model::{Timestamp, wait_graph::Party};
 use crate::text::{count, duration, lines, literal, one_line};
@@ -157,17 +157,18 @@ fn one(page: &mut TextPage, report: &LockOfReport, number: usize, statement: &St
     now(page, report, number, statement);
 }
 
-fn is_session(take: &Take) -> bool {
+fn is_session(take: &StatementLock) -> bool {
     matches!(&take.target, StatementTarget::Advisory(call) if !call.in_transaction)
 }
 
-fn is_sequence(report: &LockOfReport, take: &Take) -> bool {
+fn is_sequence(report: &LockOfReport, take: &StatementLock) -> bool {
     let place = report.now.as_ref().and_then(|now| now.place(&take.target));
     matches!(place, Some(Resolution::Relation(CatalogRelation { kind: 'S', .. })))
 }
 
 fn takes(page: &mut TextPage, statement: &Statement) {
-    let taken: Vec<&Take> = statement.takes.iter().filter(|take| take.mode != LockMode::SIRead).collect();
+    let taken: Vec<&StatementLock> =
+        statement.takes.iter().filter(|take| take.mode != LockMode::SIRead).collect();
     for (at, take) in taken.iter().enumerate() {
         let table = take.on_table_of_index.map(|mode| format!(", and {} on its table", mode.short()));
         let since =
@@ -204,8 +205,8 @@ fn takes(page: &mut TextPage, statement: &Statement) {
     }
 }
 
-fn strongest(statement: &Statement) -> Option<&Take> {
-    let order = |take: &&Take| take.on_table_of_index.unwrap_or(take.mode);
+fn strongest(statement: &Statement) -> Option<&StatementLock> {
+    let order = |take: &&StatementLock| take.on_table_of_index.unwrap_or(take.mode);
     let taken = || statement.takes.iter().filter(|take| take.mode != LockMode::SIRead);
     taken().filter(|take| take.is_subject).max_by_key(order).or_else(|| taken().max_by_key(order))
 }
@@ -258,7 +259,7 @@ fn now(page: &mut TextPage, report: &LockOfReport, number: usize, statement: &St
 fn also(
     page: &mut TextPage,
     report: &LockOfReport,
-    (statement, take): (&Statement, &Take),
+    (statement, take): (&Statement, &StatementLock),
     met: Option<&Meeting>,
 ) {
     let wants = report.wants(statement, take);
@@ -279,7 +280,7 @@ fn also(
     page.put("also", &format!("{can}{}{more}", others.join(", ")));
 }
 
-fn meets(page: &mut TextPage, view: &View, take: &Take, met: &Meeting) {
+fn meets(page: &mut TextPage, view: &View, take: &StatementLock, met: &Meeting) {
     let (ahead, there): (Vec<&Obstacle>, Vec<&Obstacle>) =
         met.in_the_way.iter().partition(|one| one.how == How::Ahead);
     for one in there.iter().take(NAMED) {

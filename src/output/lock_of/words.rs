@@ -1,4 +1,4 @@
-use super::{LockOfReport, Now};
+use super::{LockOfReport, LockOfState};
 use crate::model::lock::LockMode;
 use crate::model::lock_of::{CatalogRelation, Resolution};
 use crate::model::lock_words::{
@@ -6,7 +6,7 @@ use crate::model::lock_words::{
 };
 use crate::model::statement::script::{End, HeldTake, Problem, ScriptTransaction};
 use crate::model::statement::{
-    Act, Advisory, Also, Form, Role, Statement, StatementTarget, StatementWork, Take,
+    Act, Advisory, Also, Form, Role, Statement, StatementLock, StatementTarget, StatementWork,
 };
 use crate::text::count;
 
@@ -20,7 +20,12 @@ pub(super) fn problem(problem: Problem) -> &'static str {
 }
 
 /// `shop.orders is a table, about 1,200,000 rows, 310 MB`
-pub(super) fn place(report: &LockOfReport, now: &Now, number: usize, take: &Take) -> Option<String> {
+pub(super) fn place(
+    report: &LockOfReport,
+    now: &LockOfState,
+    number: usize,
+    take: &StatementLock,
+) -> Option<String> {
     match (now.place(&take.target)?, &take.target) {
         (Resolution::Relation(place), StatementTarget::Relation(relation)) => {
             Some(format!("{}.{} {}", place.schema, relation.name, size(place)))
@@ -78,7 +83,7 @@ fn bytes(bytes: u64) -> String {
 }
 
 /// `relation "ordres" does not exist`, with the schemas outside the search path that have one.
-pub(super) fn missing(now: &Now, target: &StatementTarget) -> String {
+pub(super) fn missing(now: &LockOfState, target: &StatementTarget) -> String {
     let (what, name) = match target {
         StatementTarget::Relation(relation) => (format!("relation \"{relation}\""), &*relation.name),
         other => (other.to_string(), ""),
@@ -118,7 +123,7 @@ pub(super) fn kind(target: &StatementTarget) -> String {
     }
 }
 
-pub(super) fn meanwhile(statement: &Statement, take: &Take, is_sequence: bool) -> String {
+pub(super) fn meanwhile(statement: &Statement, take: &StatementLock, is_sequence: bool) -> String {
     let mode = take.on_table_of_index.unwrap_or(take.mode);
     let is_whole = |also: &Also| also.role == Role::Indexes && also.mode == Some(LockMode::AccessExclusive);
     let locks_index = take.on_table_of_index.is_some() && take.mode == LockMode::AccessExclusive
@@ -161,7 +166,7 @@ pub(super) fn of_forms(statement: &Statement, of: impl Fn(&Form) -> &'static str
 
 /// Whether it blocks writers while it waits and runs, so that a timeout is useful.
 pub(super) fn is_long(statement: &Statement) -> bool {
-    let stops = |take: &Take| {
+    let stops = |take: &StatementLock| {
         take.relation().is_some() && take.mode >= LockMode::Share && take.mode != LockMode::SIRead
     };
     statement.takes.iter().any(stops) && !statement.is_query()

@@ -10,7 +10,7 @@ use super::content::ReportContent;
 use super::episodes::{Stack, ended, party};
 use super::{IncidentReport, Mark, Style, TimelineColumn, escape, fit, text, time};
 use crate::model::Timestamp;
-use crate::order::Order;
+use crate::order::SortExt;
 use crate::text::{count, duration, one_line_prefix};
 
 /// Units of the picture: width of a column, and total height.

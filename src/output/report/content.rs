@@ -2,7 +2,7 @@
 
 use super::episodes::{self, ended, party, ranked};
 use super::{
-    AT_END, Block, Hole, IncidentReport, LONG, Mark, Style, TaskTrouble, Tries, fit, listed, log, time,
+    AT_END, Block, Hole, IncidentReport, LONG, Mark, Style, TaskIncident, Tries, fit, listed, log, time,
 };
 use crate::model::blame::{BlameGrouping, BlamePeriod, BlameRow, Sums};
 use crate::text::{count, duration, one_line_prefix};
@@ -267,7 +267,7 @@ fn worst(report: &IncidentReport, style: Style) -> Vec<Block> {
 
 /// `14:02:31 nightly report was orphaned on worker-7: its session ended; was recovered by ops at 14:03:00`
 fn tasks(report: &IncidentReport, style: Style) -> Vec<Block> {
-    let line = |task: &TaskTrouble| {
+    let line = |task: &TaskIncident| {
         let ended = task.ended.as_ref().map(|(at, how)| {
             let when = if how.ends_with(AT_END) { String::new() } else { format!(" ({})", time(style, *at)) };
             format!("; {}{when}", fit(how))

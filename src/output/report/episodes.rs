@@ -3,7 +3,7 @@ use rustc_hash::FxHashMap;
 
 use super::{Block, IncidentReport, Style, TimelineColumn, fit, time};
 use crate::model::blame::{BlamePeriod, Ending, Episode, GONE};
-use crate::order::Order;
+use crate::order::SortExt;
 use crate::text::{count, duration};
 
 /// Maximum seconds until the server counts a deadlock.

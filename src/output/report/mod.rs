@@ -38,7 +38,7 @@ pub struct IncidentReport {
     pub worst: Option<Worst>,
     pub actions: Vec<Mark>,
     pub tries: Vec<Tries>,
-    pub tasks: Vec<TaskTrouble>,
+    pub tasks: Vec<TaskIncident>,
     /// Victims of deadlocks in words, and when the deadlock was counted.
     pub victims: Vec<(Timestamp, String)>,
     pub settings: Vec<AdvisedSetting>,
@@ -135,7 +135,7 @@ pub struct Why {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct TaskTrouble {
+pub struct TaskIncident {
     /// When the problem began or was first seen.
     pub at: Timestamp,
     /// The task or item and its problem, in one line.

@@ -23,7 +23,7 @@ pub struct KnownBackends {
 }
 
 #[derive(Debug)]
-pub struct Backends<'a> {
+pub struct BackendsDecoder<'a> {
     reader: CopyReader,
     rows: Vec<Backend>,
     texts: &'a mut Texts,
@@ -40,7 +40,7 @@ struct BackendsTrailer {
     digests: String,
 }
 
-impl<'a> Backends<'a> {
+impl<'a> BackendsDecoder<'a> {
     /// `texts` are shared with earlier polls, as are the unchanged queries of `before`. A query is in the encoding of its
     /// session's database. `poll` is the number of the poll in which the server received the digests of `before`.
     pub fn new(texts: &'a mut Texts, before: &'a KnownBackends, poll: &'a str, encodings: Encodings) -> Self {

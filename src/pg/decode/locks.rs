@@ -30,7 +30,7 @@ pub struct KnownLocks {
     pub since: String,
     /// Time that the server took for them.
     pub cost: Duration,
-    quiet: Arc<Quiet>,
+    quiet: Arc<OmittedSessions>,
 }
 
 impl KnownLocks {
@@ -173,12 +173,12 @@ fn is_read(lock: &Lock) -> bool {
 
 /// Left-out sessions: they have been inactive since the previous poll.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-struct Quiet {
+struct OmittedSessions {
     in_transaction: FxHashSet<i32>,
     idle: FxHashSet<i32>,
 }
 
-impl Quiet {
+impl OmittedSessions {
     /// Parses `4711,-4712`: a negative number is a session without a transaction.
     fn parse(list: &[u8]) -> Self {
         let mut quiet = Self::default();
@@ -213,7 +213,7 @@ impl Quiet {
 #[derive(Debug, Default)]
 struct LocksTrailer {
     poll: String,
-    quiet: Quiet,
+    quiet: OmittedSessions,
     since: String,
     /// Number of all rows, from the narrow statement only.
     total: Option<u32>,
@@ -243,7 +243,7 @@ fn row(fields: &mut Fields<'_>, datid: u32) -> Result<LocksRow, DecodeError> {
         return Ok(LocksRow::Last(LocksTrailer { total: relation, cost, ..last(locktype, rare, mode) }));
     }
     let locktype = locktype.map_or(LockType::Advisory, LockType::parse);
-    let rare = rare.map_or(Rare::default(), Rare::parse);
+    let rare = rare.map_or(RareTagFields::default(), RareTagFields::parse);
     let virtualtransaction = virtual_transaction(virtualtransaction)
         .unwrap_or(VirtualTransaction { proc_number: 0, local_xid: 0 });
     let absent = Absent::of(locktype);
@@ -266,7 +266,7 @@ fn row(fields: &mut Fields<'_>, datid: u32) -> Result<LocksRow, DecodeError> {
 #[cold]
 fn last(poll: Option<&[u8]>, quiet: Option<&[u8]>, since: Option<&[u8]>) -> LocksTrailer {
     let words = |bytes| text(bytes).unwrap_or_default().into_owned();
-    let quiet = quiet.map(Quiet::parse).unwrap_or_default();
+    let quiet = quiet.map(OmittedSessions::parse).unwrap_or_default();
     LocksTrailer { poll: words(poll), quiet, since: words(since), ..LocksTrailer::default() }
 }
 
@@ -295,14 +295,14 @@ impl Absent {
 
 /// Values that only one kind of lock has.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Rare {
+struct RareTagFields {
     page: Option<u32>,
     tuple: Option<u16>,
     virtualxid: Option<VirtualTransaction>,
     transactionid: Option<u32>,
 }
 
-impl Rare {
+impl RareTagFields {
     /// `3/17`, `771`, `4,2` or `4,`.
     fn parse(bytes: &[u8]) -> Self {
         if let Some(comma) = bytes.iter().position(|byte| *byte == b',') {
@@ -349,15 +349,18 @@ mod tests {
     fn values_that_share_a_column_are_distinguished() {
         let virtualxid = Some(VirtualTransaction { proc_number: 3, local_xid: 17 });
         for (text, expected) in [
-            ("3/17", Rare { virtualxid, ..Rare::default() }),
-            ("4294967295", Rare { transactionid: Some(u32::MAX), ..Rare::default() }),
-            ("4,2", Rare { page: Some(4), tuple: Some(2), ..Rare::default() }),
-            ("-1,-1", Rare { page: Some(u32::MAX), tuple: Some(u16::MAX), ..Rare::default() }),
-            ("4,", Rare { page: Some(4), ..Rare::default() }),
-            ("", Rare::default()),
-            ("x", Rare::default()),
+            ("3/17", RareTagFields { virtualxid, ..RareTagFields::default() }),
+            ("4294967295", RareTagFields { transactionid: Some(u32::MAX), ..RareTagFields::default() }),
+            ("4,2", RareTagFields { page: Some(4), tuple: Some(2), ..RareTagFields::default() }),
+            (
+                "-1,-1",
+                RareTagFields { page: Some(u32::MAX), tuple: Some(u16::MAX), ..RareTagFields::default() },
+            ),
+            ("4,", RareTagFields { page: Some(4), ..RareTagFields::default() }),
+            ("", RareTagFields::default()),
+            ("x", RareTagFields::default()),
         ] {
-            assert_eq!(Rare::parse(text.as_bytes()), expected, "{text}");
+            assert_eq!(RareTagFields::parse(text.as_bytes()), expected, "{text}");
         }
     }
 

@@ -80,17 +80,17 @@ impl LastResults {
     /// according to the server's `answers`, or if the server's clock was set back.
     pub(super) fn learn(
         &mut self,
-        telling: &ChangesToSend,
+        changes: &ChangesToSend,
         (locks, answers): (&Result<KnownLocks, SectionError>, &[Answer]),
         limits: &PollLimits,
     ) {
         let now = clock::monotonic();
-        let passed = self.sent_at.replace(telling.at).map_or(Duration::ZERO, |before| telling.at - before);
+        let passed = self.sent_at.replace(changes.at).map_or(Duration::ZERO, |before| changes.at - before);
         let locks = match locks {
             Ok(locks) => locks,
             Err(error) => {
                 self.is_blind |=
-                    telling.sends_since() && error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE);
+                    changes.sends_since() && error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE);
                 if matches!(error, SectionError::TooMuch(_)) {
                     self.too_many_at = Some(now);
                 }
@@ -99,14 +99,14 @@ impl LastResults {
             }
         };
         let went_back =
-            telling.sends_since() && is_behind(&self.locks.since, &locks.since, passed, limits.clock_slack);
+            changes.sends_since() && is_behind(&self.locks.since, &locks.since, passed, limits.clock_slack);
         // The same rows and answers lack no more than before.
         let is_same = Arc::ptr_eq(&self.locks.rows, &locks.rows) && self.answers == answers;
-        let is_short = telling.sends_since() && !is_same && locks.lacks(answers);
+        let is_short = changes.sends_since() && !is_same && locks.lacks(answers);
         self.answers = answers.to_vec();
         self.locks = locks.clone();
-        self.narrow = telling.narrow;
-        if !telling.sends_since() {
+        self.narrow = changes.narrow;
+        if !changes.sends_since() {
             self.whole_at = Some(now);
         } else if went_back || is_short {
             self.whole_at = None;

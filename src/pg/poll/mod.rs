@@ -7,24 +7,24 @@
 //!
 //! Behind a pooler in transaction mode the whole poll is one transaction, including the look-ups (the module `prepare`).
 
+mod connection;
 mod known;
 mod link;
 mod names;
 mod opening;
 mod prepare;
 mod sections;
-mod session;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 pub use super::SectionError;
+pub use connection::PollConnection;
 pub use link::is_own;
 pub(crate) use link::silence;
 pub(crate) use link::take_back;
 pub use opening::{OpenError, open_plain, open_second};
 pub(crate) use pg_connect::message;
-pub use session::Session;
 
 use rustc_hash::FxHashMap;
 

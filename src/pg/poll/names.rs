@@ -128,7 +128,7 @@ impl NameCache {
     }
 
     /// Requests unknown names in use, and waits for the answer for at most `timeout`.
-    pub(super) async fn resolve(&mut self, client: &Arc<Client>, used: Used, timeout: Duration) {
+    pub(super) async fn resolve(&mut self, client: &Arc<Client>, used: ReferencedNames, timeout: Duration) {
         if !self.asking.is_begun() {
             self.ask(client, used);
         }
@@ -142,7 +142,7 @@ impl NameCache {
         }
     }
 
-    fn ask(&mut self, client: &Arc<Client>, used: Used) {
+    fn ask(&mut self, client: &Arc<Client>, used: ReferencedNames) {
         let now = clock::monotonic();
         if self.rest_until.is_some_and(|until| now < until) {
             return;
@@ -178,7 +178,7 @@ impl NameCache {
         // At the start and then as often as the names, since rights may be granted meanwhile.
         let rights = !std::mem::replace(&mut asked.rights, true);
         if databases || all_roles || rights || !relations.is_empty() || !objects.is_empty() {
-            let question = Question {
+            let question = NameLookup {
                 client: Arc::clone(client),
                 path: Arc::clone(&self.path),
                 datid: self.datid,
@@ -195,7 +195,7 @@ impl NameCache {
 
     /// Drops the names of relations and objects no longer in use, since there can be thousands of temporary tables. Databases
     /// and roles are always read completely.
-    fn forget(&mut self, used: &Used) {
+    fn forget(&mut self, used: &ReferencedNames) {
         let Some(relations) = &used.relations else { return };
         let in_use = |oid: &(u32, u32)| relations.contains(&oid.1);
         let is_used = |object: &ObjectId| used.objects.contains(object);
@@ -239,7 +239,7 @@ impl NameCache {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Used {
+pub(super) struct ReferencedNames {
     pub(super) databases: FxHashSet<u32>,
     pub(super) roles: FxHashSet<u32>,
     /// Relations of the connected database and shared ones; None if no locks could be read.
@@ -248,7 +248,7 @@ pub(super) struct Used {
     pub(super) objects: FxHashSet<ObjectId>,
 }
 
-struct Question {
+struct NameLookup {
     client: Arc<Client>,
     path: Arc<[String]>,
     datid: u32,
@@ -260,7 +260,7 @@ struct Question {
     rights: bool,
 }
 
-impl Question {
+impl NameLookup {
     async fn ask(self) -> Result<FoundNames, SectionError> {
         let mut found = FoundNames::default();
         if self.databases {
@@ -348,10 +348,16 @@ mod tests {
     fn unused_relations_are_forgotten() {
         let mut cache = cache();
         let before = cache.names();
-        cache.forget(&Used { relations: Some([1, 2, 3, 9].into_iter().collect()), ..Used::default() });
-        cache.forget(&Used::default());
+        cache.forget(&ReferencedNames {
+            relations: Some([1, 2, 3, 9].into_iter().collect()),
+            ..ReferencedNames::default()
+        });
+        cache.forget(&ReferencedNames::default());
         assert!(Arc::ptr_eq(&before, &cache.names()), "all are in use, or the used ones are not known");
-        cache.forget(&Used { relations: Some([2, 9].into_iter().collect()), ..Used::default() });
+        cache.forget(&ReferencedNames {
+            relations: Some([2, 9].into_iter().collect()),
+            ..ReferencedNames::default()
+        });
         assert_eq!(cache.names().relations.keys().collect::<Vec<_>>(), [&(5, 2)]);
         assert_eq!(before.relations.len(), 3, "an existing reference keeps them");
     }

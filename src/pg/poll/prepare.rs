@@ -87,7 +87,7 @@ impl LockStatements {
 }
 
 #[derive(Debug)]
-pub(super) struct Prepared {
+pub(super) struct PreparedStatements {
     /// None if they ended with the transaction in which they were made.
     pub(super) statements: Option<PollStatements>,
     pub(super) own_path: SearchPath,
@@ -104,7 +104,7 @@ pub(super) async fn prepare(
     client: &Client,
     limits: &PollLimits,
     scope: Scope,
-) -> Result<Prepared, OpenError> {
+) -> Result<PreparedStatements, OpenError> {
     let own_path = opening::pinned(client).await?;
     let path: Arc<[String]> = own_path.schemas().into();
     let reading = sql::reading(&limits.trusted_owners);
@@ -151,7 +151,7 @@ pub(super) async fn prepare(
     })?;
     let sources = Sources::open(client, search, (tables, began), Texts::of(encoding)).await;
     let adapters = Adapters::new(limits, scope, Texts::of(encoding));
-    Ok(Prepared { statements, own_path, server, names, sources, adapters, clock })
+    Ok(PreparedStatements { statements, own_path, server, names, sources, adapters, clock })
 }
 
 /// Schemas for bare table names: the search path, then `public`, where an application without a path has its tables. The
@@ -192,7 +192,10 @@ pub(super) struct PooledTransaction {
 }
 
 /// Everything that a connection needs before its first poll, in one transaction. The statements end with it.
-pub(super) async fn prepare_pooled(client: &Client, limits: &PollLimits) -> Result<Prepared, OpenError> {
+pub(super) async fn prepare_pooled(
+    client: &Client,
+    limits: &PollLimits,
+) -> Result<PreparedStatements, OpenError> {
     // A pooler in statement mode reports a protocol violation.
     client.batch_execute(BEGIN).await.map_err(|error| match error.code() {
         Some(&SqlState::PROTOCOL_VIOLATION) => link::refused("statement", "a poll takes a transaction"),

@@ -7,7 +7,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Statement};
 
 use super::known::ChangesToSend;
-use super::names::Used;
+use super::names::ReferencedNames;
 use crate::model::Timestamp;
 use crate::model::backend::Backend;
 use crate::model::lock::{Lock, LockMode, LockTag, LockType, VirtualTransaction};
@@ -17,7 +17,7 @@ use crate::model::words::class_has_names;
 use crate::pg::SectionError;
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::Encodings;
-use crate::pg::decode::backends::{Backends, PreparedRows};
+use crate::pg::decode::backends::{BackendsDecoder, PreparedRows};
 use crate::pg::decode::locks::{KnownLocks, LocksDecoder, ReadingSession};
 use crate::pg::decode::value::{boolean, int4, int4_array, int8, raw, timestamp};
 use crate::pg::jobs::sources;
@@ -109,9 +109,9 @@ pub(super) async fn blocking(
 pub(super) async fn send_changes(
     client: &Client,
     statement: &Statement,
-    telling: &ChangesToSend,
+    changes: &ChangesToSend,
 ) -> Result<(), SectionError> {
-    let ChangesToSend { poll, since, digests, .. } = telling;
+    let ChangesToSend { poll, since, digests, .. } = changes;
     client.query_one(statement, &[poll, since, digests]).await?;
     Ok(())
 }
@@ -132,7 +132,7 @@ pub(super) async fn locks(
 pub(super) async fn backends(
     client: &Client,
     statement: &Statement,
-    mut backends: Backends<'_>,
+    mut backends: BackendsDecoder<'_>,
 ) -> Result<(Vec<Backend>, String), SectionError> {
     copied(client, statement, |message| message.len() + ROW, |message| backends.read(message)).await?;
     Ok(backends.finish()?)
@@ -259,12 +259,12 @@ impl Scan {
         .flatten()
     }
 
-    pub(super) fn used(&self, before: Option<&Snapshot>, server: &Server) -> Used {
-        let mut used = Used::default();
+    pub(super) fn used(&self, before: Option<&Snapshot>, server: &Server) -> ReferencedNames {
+        let mut used = ReferencedNames::default();
         if let Ok(locks) = &self.locks {
             let relations = used.relations.get_or_insert_default();
             // Counted locks are read rarely.
-            let counted = before.into_iter().flat_map(|before| &before.systems.contended);
+            let counted = before.into_iter().flat_map(|before| &before.sources.contended);
             let counted = counted.flat_map(|table| table.section.last_rows().iter().map(|row| row.tag));
             let tags = locks.rows.iter().map(|lock| lock.tag).chain(counted).chain(self.sources.counted());
             for tag in tags {

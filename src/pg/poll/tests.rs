@@ -25,7 +25,7 @@ fn snapshot(locks: Vec<Lock>) -> Snapshot {
         detection: Detection::done(taken_at),
         task_sets: std::sync::Arc::default(),
         adapters: std::sync::Arc::default(),
-        systems: std::sync::Arc::default(),
+        sources: std::sync::Arc::default(),
         answers: Vec::new(),
         names: std::sync::Arc::default(),
         poll_seconds: 0.0,

@@ -7,7 +7,7 @@ use crate::model::adapter::{
 };
 use crate::model::lock_key::LockKey;
 use crate::model::snapshot::{Epoch, Section};
-use crate::model::systems::TextId;
+use crate::model::source_tables::NameHash;
 
 part_rows!(rolled);
 evidence_rows!(rolled);
@@ -76,7 +76,7 @@ impl Dice {
             in_recovery: dice.bool(),
         };
         let epoch = self.maybe(epoch);
-        let free = self.some(4, |dice| ((TextId(dice.roll()), dice.maybe(Self::time)), dice.time()));
+        let free = self.some(4, |dice| ((NameHash(dice.roll()), dice.maybe(Self::time)), dice.time()));
         AdapterWatch { epoch, free: free.into_iter().collect(), locks: None }
     }
 }

@@ -58,7 +58,7 @@ fn kept_recordings_are_written_again_byte_for_byte() {
             let again = Encoder::with_events().encode(&look).unwrap();
             let mut group = SnapshotGroup::default();
             group.open(&again.bytes).unwrap();
-            let tables = |snapshot: &Snapshot| format!("{:?} {:?}", snapshot.systems, snapshot.task_sets);
+            let tables = |snapshot: &Snapshot| format!("{:?} {:?}", snapshot.sources, snapshot.task_sets);
             let kept = tables(look.view.snapshot.as_ref().unwrap());
             let is_read_again = tables(&group.snapshot(0).unwrap().snapshot) == kept;
             let (new, old) = (payload(&again.bytes), payload(frame));
@@ -70,7 +70,7 @@ fn kept_recordings_are_written_again_byte_for_byte() {
                 assert_eq!(new.kind, old.kind, "{name}");
                 // Columns of leases and tasks, and the refusals, were added later.
                 let is_same = match old.kind {
-                    kind if [Part::Systems as u32, Part::Tasks as u32].contains(&kind) => is_read_again,
+                    kind if [Part::SourceTables as u32, Part::Tasks as u32].contains(&kind) => is_read_again,
                     kind if kind == Part::Series as u32 => new.content.starts_with(&old.content),
                     _ => new.content == old.content,
                 };

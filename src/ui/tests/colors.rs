@@ -2,12 +2,12 @@ use ratatui::style::{Color, Modifier};
 
 use super::{incident, place_of};
 use crate::app::line::Tone;
-use crate::ui::theme::{Base, ColorDepth, Theme};
+use crate::ui::theme::{BaseTheme, ColorDepth, Theme};
 
 #[test]
 fn the_selection_is_seen_without_colours() {
     let mut stage = incident(80, 24);
-    stage.theme = Theme::new(Base::Dark, ColorDepth::None, false);
+    stage.theme = Theme::new(BaseTheme::Dark, ColorDepth::None, false);
     stage.draw();
     let buffer = stage.terminal.backend().buffer();
     let reversed: Vec<u16> =
@@ -34,7 +34,7 @@ fn the_mode_and_the_sign_of_writing_are_dim() {
 
 #[test]
 fn every_theme_draws_every_tone() {
-    for base in [Base::Dark, Base::Light, Base::Mono, Base::Ansi] {
+    for base in [BaseTheme::Dark, BaseTheme::Light, BaseTheme::Mono, BaseTheme::Ansi] {
         for depth in [ColorDepth::None, ColorDepth::Ansi, ColorDepth::Indexed, ColorDepth::Rgb] {
             let mut stage = incident(80, 24);
             stage.theme = Theme::new(base, depth, false);
@@ -48,7 +48,7 @@ fn every_theme_draws_every_tone() {
                 .any(|cell| matches!(cell.fg, Color::Rgb(..)));
             assert_eq!(
                 rgb,
-                depth == ColorDepth::Rgb && matches!(base, Base::Dark | Base::Light),
+                depth == ColorDepth::Rgb && matches!(base, BaseTheme::Dark | BaseTheme::Light),
                 "{base:?} {depth:?}"
             );
         }
@@ -59,7 +59,7 @@ fn every_theme_draws_every_tone() {
 fn colors_of_the_config_are_used_unless_the_terminal_has_none() {
     let colors = vec![(Some(Tone::Critical), Color::LightRed), (None, Color::Green)];
     let of = |depth| {
-        let theme = Theme::new(Base::Dark, depth, false).with_colors(&colors, depth);
+        let theme = Theme::new(BaseTheme::Dark, depth, false).with_colors(&colors, depth);
         (theme.style(Tone::Critical).fg, theme.selected.bg)
     };
     assert_eq!(of(ColorDepth::Rgb), (Some(Color::LightRed), Some(Color::Green)));

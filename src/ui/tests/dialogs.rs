@@ -4,7 +4,7 @@ use super::{SIZES, Stage, check, incident};
 use crate::app::message::{Effect, Message};
 use crate::model::finding::Subject;
 use crate::model::plan::{
-    ActionReport, ExecutorReply, Order, Outcome, RecoveryPlan, Request, RunState, RunningExecution,
+    ActionReport, ExecutorOrder, ExecutorReply, Outcome, RecoveryPlan, Request, RunState, RunningExecution,
     Selection, TargetResult, Verb,
 };
 use crate::model::view::{ConnectionState, TargetId};
@@ -127,7 +127,7 @@ fn answered(mut stage: Stage, keys: &str, running: &[RunningExecution], request:
     for key in all {
         stage.draw();
         for effect in stage.app.update(Message::Key(key)).effects {
-            if let Effect::Order(Order::PlanRecovery { number, .. }) = effect {
+            if let Effect::Order(ExecutorOrder::PlanRecovery { number, .. }) = effect {
                 asked = Some(number);
             }
         }
@@ -214,7 +214,7 @@ fn a_dialog_that_does_not_fit_is_not_drawn_and_takes_no_answer() {
 #[test]
 fn a_question_in_ascii_is_ascii() {
     let mut stage = incident(80, 24).keys("2jjK");
-    stage.theme = super::Theme::new(super::Base::Dark, super::ColorDepth::Ansi, true);
+    stage.theme = super::Theme::new(super::BaseTheme::Dark, super::ColorDepth::Ansi, true);
     let text = stage.text();
     assert!(text.is_ascii(), "{text}");
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use super::{SIZES, Stage, check};
 use crate::model::redis_lease::{Expiry, KeyReading, LockValue, RedisLeases, ServerReading, merge_sets};
-use crate::model::systems::Systems;
+use crate::model::source_tables::SourceTables;
 use crate::model::view::View;
 use crate::sample;
 
@@ -31,7 +31,7 @@ fn view(servers: &[&str], sets: &[usize]) -> View {
     let readings: Vec<_> = servers.iter().enumerate().map(|(at, keys)| server(at, keys)).collect();
     let read_at = Some(sample::at(-0.4));
     let redis = Arc::new(RedisLeases { read_at, ..merge_sets(&readings, sets) });
-    snapshot.systems = Arc::new(Systems { redis, ..Systems::clone(&snapshot.systems) });
+    snapshot.sources = Arc::new(SourceTables { redis, ..SourceTables::clone(&snapshot.sources) });
     sample::view(snapshot, 1)
 }
 
@@ -69,11 +69,11 @@ fn without_a_lease_the_overview_has_no_rows_for_them() {
     for (width, height) in SIZES {
         // The table exists and is empty.
         let mut snapshot = sample::jobs(0.0).snapshot();
-        let mut systems = (*sample::systems::leases(0.0).snapshot().systems).clone();
+        let mut systems = (*sample::systems::leases(0.0).snapshot().sources).clone();
         for table in &mut systems.leases {
             table.section.set(Arc::default());
         }
-        snapshot.systems = Arc::new(systems.clone());
+        snapshot.sources = Arc::new(systems.clone());
         let mut stage = Stage::new(width, height).view(sample::view(snapshot.clone(), 1));
         check("leases_none", &mut stage);
         // A lease appears and gets its rows. When it disappears, nothing moves.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use locktop::action::Executor;
 use locktop::demo::postgres::{EmbeddedServer, Options};
+use locktop::feed::acting::{ActingConnection, ActionConnections};
 use locktop::feed::live::{FeedSettings, Live, PollControl};
-use locktop::feed::standby::{ActionConnections, StandbyConnection};
 use locktop::model::plan::{Outcome, SessionTarget, TargetKind, Verb};
 use locktop::model::view::View;
 use locktop::pg::connect::{Connection, connect};
@@ -27,7 +27,7 @@ struct Small {
     live: Option<Live>,
     views: watch::Receiver<Arc<View>>,
     views_in: Option<watch::Sender<Arc<View>>>,
-    lines: watch::Receiver<Option<locktop::feed::standby::ActionConnection>>,
+    lines: watch::Receiver<Option<locktop::feed::acting::OpenConnection>>,
 }
 
 impl Small {
@@ -44,7 +44,7 @@ impl Small {
         drop(waiter.begin("SELECT FROM t", &observer, "Lock").await);
         let live = Live::connect(info.clone(), FeedSettings::default(), |_| {}).await.unwrap();
         let (views_in, views) = watch::channel(live.view());
-        let lines = live.line();
+        let lines = live.open_connection();
         Self {
             _server: server,
             info,
@@ -64,8 +64,8 @@ impl Small {
         tokio::spawn(live.run(control, views_in))
     }
 
-    fn standby(&self) -> Arc<StandbyConnection> {
-        Arc::new(StandbyConnection::keep(self.info.clone(), PollLimits::default(), self.views.clone()))
+    fn acting(&self) -> Arc<ActingConnection> {
+        Arc::new(ActingConnection::keep(self.info.clone(), PollLimits::default(), self.views.clone()))
     }
 
     /// Takes every connection that is left.
@@ -82,8 +82,8 @@ impl Small {
         }
     }
 
-    async fn ends_the_root(&self, standby: Arc<StandbyConnection>) -> Vec<i32> {
-        let lines = ActionConnections { standby, poll: self.lines.clone() };
+    async fn ends_the_root(&self, acting: Arc<ActingConnection>) -> Vec<i32> {
+        let lines = ActionConnections { acting, poll: self.lines.clone() };
         let notes = Notes::default();
         let executor = Executor::start(lines, notes.clone(), settings());
         let pids = executor.own_pids();
@@ -104,11 +104,11 @@ fn is_full(error: &ConnectError) -> bool {
 async fn with_all_connections_taken_the_spare_one_serves() {
     let mut small = Small::start().await;
     let poll = small.run();
-    let standby = small.standby();
-    standby.client(support::TIMEOUT).await.unwrap();
+    let acting = small.acting();
+    acting.client(support::TIMEOUT).await.unwrap();
     let crowd = small.fill().await;
-    let pids = small.ends_the_root(standby).await;
-    assert_eq!(pids.len(), 2, "those of the poll and of the standby connection: {pids:?}");
+    let pids = small.ends_the_root(acting).await;
+    assert_eq!(pids.len(), 2, "those of the poll and of the acting connection: {pids:?}");
     drop(crowd);
     poll.abort();
 }
@@ -117,12 +117,12 @@ async fn with_all_connections_taken_the_spare_one_serves() {
 async fn without_a_standby_connection_the_poll_connection_is_used() {
     let mut small = Small::start().await;
     let crowd = small.fill().await;
-    let standby = small.standby();
-    let refused = standby.client(Duration::from_secs(1)).await.unwrap_err();
+    let acting = small.acting();
+    let refused = acting.client(Duration::from_secs(1)).await.unwrap_err();
     let poll = small.run();
-    let pids = small.ends_the_root(Arc::clone(&standby)).await;
+    let pids = small.ends_the_root(Arc::clone(&acting)).await;
     assert_eq!(pids.len(), 1, "that of the poll: {pids:?}; {refused}");
-    assert!(standby.ready(Duration::ZERO).await.is_err() || crowd.is_empty(), "{refused}");
+    assert!(acting.ready(Duration::ZERO).await.is_err() || crowd.is_empty(), "{refused}");
     // The poll continues.
     let mut views = small.views.clone();
     let holder = small.holder.pid;

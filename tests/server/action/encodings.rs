@@ -6,7 +6,7 @@ use locktop::model::plan::{Outcome, RecoveryOutcome, Request, RowTarget, Selecti
 use locktop::model::snapshot::Snapshot;
 use locktop::model::table_rows::{Item, Lease, Schedule};
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::{PollLimits, Session, open_plain};
+use locktop::pg::poll::{PollConnection, PollLimits, open_plain};
 use locktop::schema::{self, SchemaName};
 use locktop_tasks::recovery as recover;
 use tokio_postgres::Client;
@@ -96,7 +96,7 @@ impl Place {
     }
 
     async fn lease(&self, snapshot: &Snapshot) -> RowTarget<Lease> {
-        let row: &Lease = &snapshot.systems.leases[0].section.last_rows()[0];
+        let row: &Lease = &snapshot.sources.leases[0].section.last_rows()[0];
         RowTarget {
             table: self.oid("distlock").await,
             source: "locktop.distlock".into(),
@@ -106,7 +106,7 @@ impl Place {
     }
 
     async fn item(&self, snapshot: &Snapshot) -> RowTarget<Item> {
-        let row: &Item = &snapshot.systems.items[0].section.last_rows()[0];
+        let row: &Item = &snapshot.sources.items[0].section.last_rows()[0];
         RowTarget {
             table: self.oid("task_queue").await,
             source: "locktop.task_queue".into(),
@@ -137,7 +137,7 @@ async fn a_row_in_any_bytes_is_shown_and_done_to() {
     let version = support::oldest();
     for (number, (encoding, _, shown)) in NAMES.into_iter().enumerate() {
         let place = Place::new(version, number, "stored").await;
-        let mut session = Session::open(&place.info, PollLimits::default()).await.unwrap();
+        let mut session = PollConnection::open(&place.info, PollLimits::default()).await.unwrap();
         let snapshot = session.poll(None).await.unwrap();
         let own = Arc::new(open_plain(&place.info, &PollLimits::default()).await.unwrap().client);
         let command = Arc::new(open(&place.info).await.client);
@@ -190,7 +190,7 @@ async fn an_error_in_any_bytes_is_an_error() {
     for (number, (encoding, ..)) in NAMES.into_iter().enumerate() {
         let place = Place::new(version, number, "refused").await;
         let own = open_plain(&place.info, &PollLimits::default()).await.unwrap().client;
-        let session = Session::open(&place.info, PollLimits::default()).await.unwrap();
+        let session = PollConnection::open(&place.info, PollLimits::default()).await.unwrap();
         let poll = session.client().unwrap();
         let raise = format!("DO $$BEGIN EXECUTE format('SELECT FROM %I', {}); END$$", place.name);
         for (client, is_own) in [(&own, true), (&*poll, false)] {
@@ -221,8 +221,11 @@ async fn an_execution_of_any_worker_is_recovered() {
         }
         let plan = recover::plan(&command, &schema, &request).await.unwrap();
         let actor = super::stage::settings().actor;
-        let order =
-            recover::Order { actor, reason: Some("\u{e9}\u{65e5}".to_owned()), wait: support::TIMEOUT };
+        let order = recover::RecoveryOrder {
+            actor,
+            reason: Some("\u{e9}\u{65e5}".to_owned()),
+            wait: support::TIMEOUT,
+        };
         let results = recover::execute(&own, &schema, &plan, &order, |_| {}).await;
         let outcomes: Vec<_> = results.iter().map(|result| (result.outcome, &result.detail)).collect();
         assert!(matches!(outcomes[..], [(RecoveryOutcome::Recovered, _)]), "{encoding}: {outcomes:?}");

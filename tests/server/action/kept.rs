@@ -13,7 +13,7 @@ use locktop::model::task::TaskKey;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::{TargetId, View};
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::{PollLimits, Session as Poll};
+use locktop::pg::poll::{PollConnection as Poll, PollLimits};
 use tokio_postgres::Client;
 
 use super::pooler::Pooler;

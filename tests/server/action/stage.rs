@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use locktop::action::{ActionRecord, ActionRequest, Actor, Connections};
-use locktop::action::{Executor, ExecutorReply, ExecutorSettings, Order};
+use locktop::action::{Executor, ExecutorOrder, ExecutorReply, ExecutorSettings};
 use locktop::model::Timestamp;
 use locktop::model::finding::Subject;
 use locktop::model::plan::{
@@ -104,7 +104,7 @@ impl Hands {
     }
 
     pub(crate) async fn act(&mut self, command: ActionCommand) -> ActionReport {
-        assert_eq!(self.executor.order(Order::Act(Arc::new(command))), None);
+        assert_eq!(self.executor.order(ExecutorOrder::Act(Arc::new(command))), None);
         let mut told = Vec::new();
         loop {
             match self.executor.answer().await.unwrap() {

@@ -10,7 +10,7 @@ use locktop::model::row_id::RowId;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::TargetId;
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::{PollLimits, Session as Poll};
+use locktop::pg::poll::{PollConnection as Poll, PollLimits};
 
 use super::stage::{Hands, Session};
 

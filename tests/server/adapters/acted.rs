@@ -6,7 +6,7 @@ use locktop::config::adapter::built_in;
 use locktop::model::adapter::{Adapter, Proof};
 use locktop::model::plan::{self, ActionPlan, Outcome, PlanContext, TargetKind, Verb};
 use locktop::model::row_id::RowId;
-use locktop::model::systems::TextId;
+use locktop::model::source_tables::NameHash;
 use locktop::pg::conninfo::ConnInfo;
 
 use super::stage::Stage;
@@ -41,7 +41,7 @@ impl Ground {
         Self { stage, info, hands }
     }
 
-    fn plan_of(&self, ids: &[TextId], verb: Verb) -> ActionPlan {
+    fn plan_of(&self, ids: &[NameHash], verb: Verb) -> ActionPlan {
         let context = PlanContext { view: self.stage.view(), rights: None, own_pids: &[], terminated: &[] };
         plan::rows(
             &context,

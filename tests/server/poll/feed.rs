@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
+use locktop::feed::acting::ActingConnection;
 use locktop::feed::live::{FeedSettings, Live, PollControl};
-use locktop::feed::standby::StandbyConnection;
 use locktop::model::view::{ConnectionState, View};
 use locktop::pg::poll::PollLimits;
 use tokio::sync::{Notify, watch};
@@ -124,7 +124,7 @@ async fn locktop_keeps_exactly_two_connections() {
     on_every_version(async |server| {
         let admin = client(&info(&server).with_application_name("admin")).await;
         let (_views_in, views) = watch::channel(beginning());
-        let spare = StandbyConnection::keep(info(&server), PollLimits::default(), views);
+        let spare = ActingConnection::keep(info(&server), PollLimits::default(), views);
         let reserve = spare.client(TIMEOUT).await.unwrap();
         let mut feed = Feed::start(&server, Duration::from_millis(10)).await;
         let first = feed.until(|view| view.snapshot.is_some()).await.id;

@@ -13,7 +13,7 @@ use locktop::model::snapshot::Snapshot;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::{TargetId, View};
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::{PollLimits, Session};
+use locktop::pg::poll::{PollConnection, PollLimits};
 use tokio_postgres::Client;
 
 pub(crate) use super::support::pid;
@@ -62,8 +62,8 @@ pub(crate) async fn client(info: &ConnInfo) -> Client {
     support::open(info).await.client
 }
 
-pub(crate) async fn session(server: &EmbeddedServer) -> Session {
-    Session::open(&info(server), patient()).await.unwrap()
+pub(crate) async fn session(server: &EmbeddedServer) -> PollConnection {
+    PollConnection::open(&info(server), patient()).await.unwrap()
 }
 
 /// Limits for a busy machine: names are waited for.
@@ -72,7 +72,7 @@ pub(crate) fn patient() -> PollLimits {
 }
 
 /// Polls until `done` says so.
-pub(crate) async fn poll_until(session: &mut Session, done: impl Fn(&Snapshot) -> bool) -> Snapshot {
+pub(crate) async fn poll_until(session: &mut PollConnection, done: impl Fn(&Snapshot) -> bool) -> Snapshot {
     tokio::time::timeout(TIMEOUT, async {
         let mut snapshot = session.poll(None).await.unwrap();
         while !done(&snapshot) {

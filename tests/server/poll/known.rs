@@ -6,7 +6,7 @@ use locktop::demo::postgres::EmbeddedServer;
 use locktop::model::lock::{Lock, LockType};
 use locktop::model::snapshot::Snapshot;
 use locktop::model::wait_graph::{Input, Party, WaitGraph};
-use locktop::pg::poll::{PollLimits, Session};
+use locktop::pg::poll::{PollConnection, PollLimits};
 use tokio_postgres::Client;
 
 use super::helpers::{client, info, on_every_version, patient, pid, poll_until, waits};
@@ -68,7 +68,7 @@ async fn sessions(server: &EmbeddedServer) -> Vec<Client> {
 }
 
 /// Whether the last poll sent the server a time since which to read.
-async fn has_since(session: &Session) -> bool {
+async fn has_since(session: &PollConnection) -> bool {
     let asked =
         session.client().unwrap().query_one("SELECT current_setting('locktop.since') <> '0'", &[]).await;
     asked.unwrap().get(0)
@@ -80,9 +80,9 @@ async fn a_snapshot_matches_the_views_after_every_step() {
         for whole_table in [250_000, 0] {
             let sessions = sessions(&server).await;
             let views = Views::open(&info(&server)).await;
-            let mut whole = Session::open(&info(&server), eager()).await.unwrap();
+            let mut whole = PollConnection::open(&info(&server), eager()).await.unwrap();
             let mut narrow =
-                Session::open(&info(&server), PollLimits { whole_table, ..eager() }).await.unwrap();
+                PollConnection::open(&info(&server), PollLimits { whole_table, ..eager() }).await.unwrap();
             views.agree(&mut whole).await;
             for (number, step) in STEPS {
                 // Some fail, which is a state too.
@@ -114,7 +114,7 @@ async fn a_wait_for_a_quiet_session_has_that_session_as_holder() {
         sessions[0].batch_execute("BEGIN; UPDATE b SET i = 2; SELECT pg_advisory_lock(1)").await.unwrap();
         let limits = [eager(), PollLimits { whole_table: 0, ..eager() }];
         for limits in limits {
-            let mut session = Session::open(&info(&server), limits).await.unwrap();
+            let mut session = PollConnection::open(&info(&server), limits).await.unwrap();
             session.poll(None).await.unwrap();
             for sql in ["UPDATE b SET i = 3", "SELECT pg_advisory_lock(1)", "DROP TABLE b"] {
                 let waiter = client(&info(&server)).await;
@@ -148,7 +148,7 @@ async fn the_locks_of_an_ended_session_disappear_with_it() {
         let ended = pid(&sessions[0]).await;
         sessions[0].batch_execute("SELECT 1").await.unwrap();
         let views = Views::open(&info(&server)).await;
-        let mut session = Session::open(&info(&server), eager()).await.unwrap();
+        let mut session = PollConnection::open(&info(&server), eager()).await.unwrap();
         views.agree(&mut session).await;
         let (before, _) = views.agree(&mut session).await;
         assert!(has_since(&session).await);
@@ -172,7 +172,7 @@ async fn a_waiter_has_its_root_that_acquired_the_lock_unseen_within_two_polls() 
             quiet.prepare("describe", "SELECT * FROM a").await;
             quiet.run(before.as_bytes()).await;
             let limits = PollLimits { whole_table, ..eager() };
-            let mut session = Session::open(&info(&server), limits).await.unwrap();
+            let mut session = PollConnection::open(&info(&server), limits).await.unwrap();
             let mut snapshot = session.poll(None).await.unwrap();
             // From here on its rows are left out.
             tokio::time::sleep(Duration::from_millis(10)).await;

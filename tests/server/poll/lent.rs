@@ -6,7 +6,7 @@ use locktop::model::backend::Backend;
 use locktop::model::snapshot::{Pooling, Snapshot};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::jobs::sources::TableLocations;
-use locktop::pg::poll::{OpenError, PollError, PollLimits, Session};
+use locktop::pg::poll::{OpenError, PollConnection, PollError, PollLimits};
 use locktop::schema::{SchemaName, script};
 
 use super::helpers::patient;
@@ -33,7 +33,7 @@ fn seen(snapshot: &Snapshot) -> BTreeSet<String> {
     for set in snapshot.task_sets.iter() {
         seen.insert(format!("{:?} {:?} {:?}", set.tables, set.tasks.last_rows(), set.executions.last_rows()));
     }
-    for leases in &snapshot.systems.leases {
+    for leases in &snapshot.sources.leases {
         seen.insert(format!("{:?} {:?}", leases.source.name, leases.section.last_rows()));
     }
     seen.extend(snapshot.names.relations.values().map(ToString::to_string));
@@ -43,14 +43,14 @@ fn seen(snapshot: &Snapshot) -> BTreeSet<String> {
 /// The errors of sections that are old.
 fn errors(snapshot: &Snapshot) -> Vec<String> {
     let of_tasks = (snapshot.task_sets.iter()).filter_map(|set| set.tasks.error.as_ref());
-    let of_leases = snapshot.systems.leases.iter().filter_map(|table| table.section.error.as_ref());
+    let of_leases = snapshot.sources.leases.iter().filter_map(|table| table.section.error.as_ref());
     let of_server =
         [&snapshot.locks.error, &snapshot.backends.error, &snapshot.prepared.error, &snapshot.server.error];
     let of_server = of_server.into_iter().filter_map(Option::as_ref);
     of_server.chain(of_tasks).chain(of_leases).map(ToString::to_string).collect()
 }
 
-async fn poll(session: &mut Session, before: Option<&Snapshot>) -> Snapshot {
+async fn poll(session: &mut PollConnection, before: Option<&Snapshot>) -> Snapshot {
     session.poll(before).await.unwrap()
 }
 
@@ -72,8 +72,8 @@ async fn polls_through_a_pooler_see_as_much_and_their_sections_fail_alone() {
         let limits = patient();
         let pooler = Pooler::start_with(server, "transaction", "server_round_robin = 1");
         let pool = ConnInfo::parse(&pooler.target(&info)).unwrap().with_application_name("locktop");
-        let mut own = Session::open(&info, limits.clone()).await.unwrap();
-        let mut lent = Session::open(&pool, limits.clone()).await.unwrap();
+        let mut own = PollConnection::open(&info, limits.clone()).await.unwrap();
+        let mut lent = PollConnection::open(&pool, limits.clone()).await.unwrap();
         assert_eq!((own.server().pooling, lent.server().pooling), (Pooling::None, Pooling::Transactions));
         let (mut direct, mut through) = (poll(&mut own, None).await, poll(&mut lent, None).await);
         for _ in 0..3 {
@@ -95,7 +95,7 @@ async fn polls_through_a_pooler_see_as_much_and_their_sections_fail_alone() {
             !errors_now.is_empty() && errors_now.iter().all(|error| error.contains("locked")),
             "{errors_now:?}"
         );
-        assert!(!through.systems.leases[0].section.last_rows().is_empty());
+        assert!(!through.sources.leases[0].section.last_rows().is_empty());
         admin.batch_execute("COMMIT").await.unwrap();
         support::wait_until("it is read again", async || {
             through = poll(&mut lent, Some(&through)).await;
@@ -105,14 +105,14 @@ async fn polls_through_a_pooler_see_as_much_and_their_sections_fail_alone() {
 
         // An invalid table name in the config.
         let tables = TableLocations::default().with("scheduled_tasks", "no such.place.anywhere.at all");
-        let mut wrong = Session::open(&pool, PollLimits { tables, ..limits }).await.unwrap();
+        let mut wrong = PollConnection::open(&pool, PollLimits { tables, ..limits }).await.unwrap();
         let snapshot = poll(&mut wrong, None).await;
         let errors_now = errors(&snapshot);
         assert!(
             errors_now.len() == 1 && errors_now[0].starts_with("[tables] in the config: "),
             "{errors_now:?}"
         );
-        assert!(!snapshot.locks.last_rows().is_empty() && !snapshot.systems.leases.is_empty());
+        assert!(!snapshot.locks.last_rows().is_empty() && !snapshot.sources.leases.is_empty());
 
         holder.batch_execute("ROLLBACK").await.unwrap();
         waits.await.unwrap().unwrap();
@@ -126,7 +126,7 @@ async fn a_session_that_turns_out_to_be_lent_is_had_by_the_transaction() {
     let info = support::database(server).await;
     let pooler = Pooler::start_with(server, "transaction", "default_pool_size = 1");
     let pool = ConnInfo::parse(&pooler.target(&info)).unwrap().with_application_name("locktop");
-    let open_behind = async |pooling| Session::open_behind(&pool, patient(), Some(pooling)).await;
+    let open_behind = async |pooling| PollConnection::open_behind(&pool, patient(), Some(pooling)).await;
     let misjudged = open_behind(Pooling::Sessions).await.unwrap();
     misjudged.close();
     let error = open_behind(Pooling::Sessions).await.unwrap_err();
@@ -154,7 +154,7 @@ async fn giving_back_has_the_time_of_a_poll() {
     let pooler = Pooler::start(server, "transaction");
     let pool = ConnInfo::parse(&pooler.target(&info)).unwrap().with_application_name("locktop");
     let limits = PollLimits { name_timeout: std::time::Duration::ZERO, ..PollLimits::default() };
-    let mut lent = Session::open(&pool, limits).await.unwrap();
+    let mut lent = PollConnection::open(&pool, limits).await.unwrap();
     assert_eq!(lent.server().pooling, Pooling::Transactions);
     let first = poll(&mut lent, None).await;
     let then = poll(&mut lent, Some(&first)).await;
@@ -168,7 +168,7 @@ async fn a_change_of_the_backend_behind_a_pooler_is_reported() {
     let info = support::database(server).await;
     let pooler = Pooler::start_with(server, "session", "admin_users = postgres");
     let pool = ConnInfo::parse(&pooler.target(&info)).unwrap().with_application_name("locktop");
-    let mut session = Session::open(&pool, PollLimits::default()).await.unwrap();
+    let mut session = PollConnection::open(&pool, PollLimits::default()).await.unwrap();
     assert_eq!(session.server().pooling, Pooling::Sessions);
     let before = poll(&mut session, None).await;
     // The next client that sends a statement gets that session, and keeps it.

@@ -3,7 +3,7 @@
 use locktop::model::lock::LockType;
 use locktop::model::lock_key::LockKey;
 use locktop::model::snapshot::Snapshot;
-use locktop::pg::poll::{PollLimits, Session};
+use locktop::pg::poll::{PollConnection, PollLimits};
 
 use super::helpers::{
     assert_fresh, client, info, on_every_version, patient, pid, poll_until, session, waits,
@@ -27,7 +27,7 @@ async fn above_the_limit_only_advisory_and_awaited_locks_are_fetched() {
         let waiter_pid = pid(&waiter).await;
         let waiting = tokio::spawn(async move { waiter.batch_execute("UPDATE a SET i = 3").await });
         let limits = PollLimits { whole_table: 0, ..patient() };
-        let mut session = Session::open(&info, limits).await.unwrap();
+        let mut session = PollConnection::open(&info, limits).await.unwrap();
         let whole =
             poll_until(&mut session, |snapshot| waits(snapshot, waiter_pid) && snapshot.locks_omitted == 0)
                 .await;
@@ -106,7 +106,7 @@ async fn locks_are_those_of_the_view() {
             assert!(view.locks.iter().any(|row| row.starts_with(kind.as_str())), "{kind:?}");
         }
         let limits = PollLimits { whole_table: 0, ..patient() };
-        let mut narrow = Session::open(&info, limits).await.unwrap();
+        let mut narrow = PollConnection::open(&info, limits).await.unwrap();
         let first = narrow.poll(None).await.unwrap();
         let narrow = Lines::of(&narrow.poll(Some(&first)).await.unwrap(), &[narrow.server().own_pid]).locks;
         assert!(narrow.iter().all(|row| view.locks.contains(row)), "{narrow:#?}");

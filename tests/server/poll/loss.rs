@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use locktop::config::adapter::built_in;
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::feed::standby::StandbyConnection;
-use locktop::pg::poll::{PollError, PollLimits, Session};
+use locktop::feed::acting::ActingConnection;
+use locktop::pg::poll::{PollConnection, PollError, PollLimits};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::helpers::{assert_fresh, beginning, client, info, on_every_version, pid, session};
@@ -17,7 +17,7 @@ async fn a_silent_server_ends_the_poll_in_time() {
     on_every_version(async |server| {
         // Opening has as long, also on a busy machine.
         let limits = PollLimits { poll_timeout: Duration::from_secs(2), ..PollLimits::default() };
-        let mut session = Session::open(&info(&server), limits).await.unwrap();
+        let mut session = PollConnection::open(&info(&server), limits).await.unwrap();
         let snapshot = session.poll(None).await.unwrap();
         let backend = Pid::from_raw(session.server().own_pid).unwrap();
         kill_process(backend, Signal::STOP).unwrap();
@@ -32,7 +32,7 @@ async fn a_silent_server_ends_the_poll_in_time() {
 async fn the_standby_connection_is_replaced_after_a_loss() {
     on_every_version(async |server| {
         let (_views_in, views) = tokio::sync::watch::channel(beginning());
-        let spare = StandbyConnection::keep(info(&server), PollLimits::default(), views);
+        let spare = ActingConnection::keep(info(&server), PollLimits::default(), views);
         let first = spare.client(TIMEOUT).await.unwrap();
         let first_pid = pid(&first).await;
         let admin = client(&info(&server)).await;
@@ -90,7 +90,7 @@ async fn a_silent_server_is_detected_during_a_read_outside_the_poll() {
         statement_timeout: long,
         ..PollLimits::default()
     };
-    let mut session = Session::open(&info(&server), limits).await.unwrap();
+    let mut session = PollConnection::open(&info(&server), limits).await.unwrap();
     let admin = client(&info(&server)).await;
     // The search for job systems reads it, and nothing in a poll does.
     admin.batch_execute("BEGIN; LOCK TABLE pg_catalog.pg_enum IN ACCESS EXCLUSIVE MODE").await.unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use locktop::model::lock_key::LockKey;
-use locktop::pg::poll::Session;
+use locktop::pg::poll::PollConnection;
 
 use super::helpers::{
     assert_fresh, client, info, info_of, on_every_version, patient, pid, poll_until, waits,
@@ -15,7 +15,7 @@ async fn a_role_without_rights_sees_less_and_nothing_fails() {
     on_every_version(async |server| {
         let admin = client(&info(&server)).await;
         admin.batch_execute("CREATE ROLE nobody LOGIN; SELECT pg_advisory_lock(5)").await.unwrap();
-        let mut session = Session::open(&info_of(&server, "nobody"), patient()).await.unwrap();
+        let mut session = PollConnection::open(&info_of(&server, "nobody"), patient()).await.unwrap();
         let snapshot = session.poll(None).await.unwrap();
         assert_fresh(&snapshot);
         let server = snapshot.server().unwrap();
@@ -35,7 +35,7 @@ async fn a_section_that_fails_keeps_its_rows_and_no_other_suffers() {
     on_every_version(async |server| {
         let admin = client(&info(&server)).await;
         admin.batch_execute("CREATE ROLE nobody LOGIN").await.unwrap();
-        let mut session = Session::open(&info_of(&server, "nobody"), patient()).await.unwrap();
+        let mut session = PollConnection::open(&info_of(&server, "nobody"), patient()).await.unwrap();
         let first = session.poll(None).await.unwrap();
         let function = "FUNCTION pg_catalog.pg_stat_get_activity(int4) FROM PUBLIC";
         admin.batch_execute(&format!("REVOKE EXECUTE ON {function}")).await.unwrap();
@@ -69,7 +69,7 @@ async fn columns_hidden_from_a_role_are_null_as_in_the_views() {
         let waiter_pid = pid(&waiter).await;
         let waiting = tokio::spawn(async move { waiter.batch_execute("SELECT pg_advisory_lock(5)").await });
         let info = info_of(&server, "nobody");
-        let mut session = Session::open(&info, patient()).await.unwrap();
+        let mut session = PollConnection::open(&info, patient()).await.unwrap();
         poll_until(&mut session, |snapshot| waits(snapshot, waiter_pid)).await;
         let (snapshot, view) = Views::open(&info).await.agree(&mut session).await;
         let hidden = snapshot.backend(waiter_pid).unwrap();

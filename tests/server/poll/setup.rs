@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use locktop::feed::acting::ActingConnection;
 use locktop::feed::live::{FeedSettings, Live, PollControl};
-use locktop::feed::standby::StandbyConnection;
 use locktop::model::view::{ConnectionState, View};
-use locktop::pg::poll::{OpenError, PollLimits, Session, open_plain};
+use locktop::pg::poll::{OpenError, PollConnection, PollLimits, open_plain};
 use tokio::sync::watch;
 use tokio_postgres::{Client, Statement};
 
@@ -35,7 +35,7 @@ async fn a_setup_that_cannot_go_on_leaves_nothing_behind() {
     assert_eq!(own_backends(&looks, &look).await, 0);
     admin.batch_execute("BEGIN; LOCK pg_proc IN ACCESS EXCLUSIVE MODE").await.unwrap();
     // The first limit holds on the server, the second only here.
-    let refused = Session::open(&info, PollLimits::default()).await.unwrap_err();
+    let refused = PollConnection::open(&info, PollLimits::default()).await.unwrap_err();
     assert!(refused.to_string().contains("lock timeout"), "{refused}");
     let endless = PollLimits {
         statement_timeout: Duration::ZERO,
@@ -52,7 +52,7 @@ async fn a_setup_that_cannot_go_on_leaves_nothing_behind() {
     });
     gone.await.expect("a backend stays and waits for the lock");
     admin.batch_execute("ROLLBACK").await.unwrap();
-    Session::open(&info, PollLimits::default()).await.unwrap();
+    PollConnection::open(&info, PollLimits::default()).await.unwrap();
 }
 
 #[tokio::test]
@@ -61,7 +61,7 @@ async fn the_second_connection_rests_while_the_poll_has_none() {
     let (views_in, views) = watch::channel(beginning());
     let down = ConnectionState::Down { reason: "gone".into(), attempt: 1, wait: Duration::ZERO };
     views_in.send_replace(Arc::new(View { link: down, ..View::clone(&beginning()) }));
-    let spare = StandbyConnection::keep(info(&server), PollLimits::default(), views);
+    let spare = ActingConnection::keep(info(&server), PollLimits::default(), views);
     let refused = spare.client(Duration::from_millis(300)).await;
     assert!(refused.is_err(), "it is not even asked for");
     views_in.send_replace(beginning());

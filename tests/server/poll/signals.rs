@@ -5,7 +5,7 @@ use locktop::model::Text;
 use locktop::model::backend::Backend;
 use locktop::model::plan::{Rights, Verb};
 use locktop::model::snapshot::Snapshot;
-use locktop::pg::poll::Session;
+use locktop::pg::poll::PollConnection;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
@@ -47,7 +47,7 @@ struct Role {
 impl Role {
     async fn new(server: &EmbeddedServer, name: &'static str) -> Self {
         let info = info_of(server, name);
-        let mut session = Session::open(&info, patient()).await.unwrap();
+        let mut session = PollConnection::open(&info, patient()).await.unwrap();
         let snapshot = session.poll(None).await.unwrap();
         let rights = Rights::clone(&session.rights().unwrap());
         Self { name, client: client(&info).await, snapshot, rights }
@@ -82,7 +82,7 @@ impl Role {
 type Choice = Box<dyn Fn(&Backend) -> bool>;
 
 /// A session or process as a superuser sees it.
-async fn seen(admin: &mut Session, what: impl Fn(&Backend) -> bool) -> Backend {
+async fn seen(admin: &mut PollConnection, what: impl Fn(&Backend) -> bool) -> Backend {
     let found = |snapshot: &Snapshot| snapshot.backends.last_rows().iter().find(|row| what(row)).cloned();
     let snapshot = poll_until(admin, |snapshot| found(snapshot).is_some()).await;
     found(&snapshot).unwrap()
@@ -103,7 +103,7 @@ async fn the_predicted_right_to_signal_matches_the_server() {
             )
             .await
             .unwrap();
-        let mut watch = Session::open(&info(&server), patient()).await.unwrap();
+        let mut watch = PollConnection::open(&info(&server), patient()).await.unwrap();
         let (app, boss) = (client(&info_of(&server, "app")).await, client(&info_of(&server, "boss")).await);
         let (app, boss) = (pid(&app).await, pid(&boss).await);
         let version = watch.server().version_num / 10_000;
@@ -153,7 +153,8 @@ async fn the_grant_that_is_named_is_enough_and_no_part_of_it_too_much() {
         admin.batch_execute("CREATE ROLE app LOGIN; CREATE ROLE boss SUPERUSER").await.unwrap();
         let app = client(&info_of(&server, "app")).await;
         let app = pid(&app).await;
-        let version = Session::open(&info(&server), patient()).await.unwrap().server().version_num / 10_000;
+        let version =
+            PollConnection::open(&info(&server), patient()).await.unwrap().server().version_num / 10_000;
         for (name, made_by, from) in ROLES {
             if version < from {
                 continue;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use locktop::demo::postgres::Options;
 use locktop::model::snapshot::Snapshot;
-use locktop::pg::poll::Session;
+use locktop::pg::poll::PollConnection;
 
 use super::helpers::{
     assert_fresh, client, info, on_every_version, on_every_version_with, patient, pid, poll_until, session,
@@ -89,7 +89,7 @@ async fn invalid_bytes_in_any_name_or_query_are_replaced() {
         raw.run(b"PREPARE TRANSACTION 'g\xf5\xe9'").await;
         raw.run(b"SET application_name = 'a\xf0\x9f'").await;
         raw.run(b"SELECT '\xff\xfe\xe9', '\xe2\x82', '\xed\xa0\x80', '\xc0\x80'").await;
-        let mut session = Session::open(&info(&server).with_dbname("ascii"), patient()).await.unwrap();
+        let mut session = PollConnection::open(&info(&server).with_dbname("ascii"), patient()).await.unwrap();
         let named =
             |snapshot: &Snapshot| snapshot.names.relations.values().any(|name| &**name == "t\u{fffd}");
         let snapshot = poll_until(&mut session, named).await;
@@ -129,7 +129,7 @@ async fn a_query_that_was_cut_within_a_character_is_data() {
         writer.batch_execute(&format!("SELECT '{}'", "数".repeat(50))).await.unwrap();
         for (database, end) in [("ascii", "\u{fffd}"), ("utf8", "")] {
             let info = info(&server).with_dbname(database);
-            let mut session = Session::open(&info, patient()).await.unwrap();
+            let mut session = PollConnection::open(&info, patient()).await.unwrap();
             let snapshot = session.poll(None).await.unwrap();
             assert_fresh(&snapshot);
             assert_eq!(snapshot.server().unwrap().query_size, 100);

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use locktop::demo::postgres::EmbeddedServer;
-use locktop::pg::poll::{PollLimits, Session};
+use locktop::pg::poll::{PollConnection, PollLimits};
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio_postgres::{Client, Statement};
@@ -71,7 +71,7 @@ async fn no_backend_waits_for_long_after_a_poll() {
             let name_timeout = Duration::from_millis(1);
             let limits =
                 PollLimits { lock_timeout, statement_timeout, name_timeout, ..PollLimits::default() };
-            let mut session = Session::open(&info(&server), limits).await.unwrap();
+            let mut session = PollConnection::open(&info(&server), limits).await.unwrap();
             let mut snapshot = session.poll(None).await.unwrap();
             observer.lock(table).await;
             // A poll that follows waits behind the question: watched beside the polls, for it is over after a second.

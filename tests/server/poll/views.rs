@@ -9,7 +9,7 @@ use locktop::model::backend::Backend;
 use locktop::model::lock::{Lock, Prepared};
 use locktop::model::snapshot::Snapshot;
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::Session;
+use locktop::pg::poll::PollConnection;
 use tokio_postgres::Client;
 
 use super::helpers::{assert_fresh, client, pid};
@@ -94,7 +94,7 @@ impl Views {
     }
 
     /// Polls until a snapshot is what the views say, and fails with the difference when none is.
-    pub(crate) async fn agree(&self, session: &mut Session) -> (Snapshot, Lines) {
+    pub(crate) async fn agree(&self, session: &mut PollConnection) -> (Snapshot, Lines) {
         let without = [self.pid, session.server().own_pid];
         let started = clock::monotonic();
         let mut before = None;

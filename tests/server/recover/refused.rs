@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use locktop::model::plan::{Reason, RecoveryOutcome, Selection, Step};
 use locktop::schema::SchemaName;
-use locktop_tasks::recovery::{Order, execute};
+use locktop_tasks::recovery::{RecoveryOrder, execute};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::db::Session;
@@ -169,7 +169,7 @@ async fn a_session_that_does_not_end_is_waited_for_no_longer_than_asked() {
     let pid = Pid::from_raw(worker.pid).unwrap();
     kill_process(pid, Signal::STOP).unwrap();
     let session = Session::open_plain(&stage.info).await;
-    let order = Order { wait: Duration::from_millis(200), ..order() };
+    let order = RecoveryOrder { wait: Duration::from_millis(200), ..order() };
     let results = execute(&session.connection.client, &SchemaName::default(), &plan, &order, |_| {}).await;
     kill_process(pid, Signal::CONT).unwrap();
     assert_eq!(results[0].outcome, RecoveryOutcome::Held, "{results:?}");

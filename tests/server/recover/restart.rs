@@ -7,7 +7,7 @@ use locktop::model::task::JobState;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::TargetId;
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::{PollLimits, Session as Poll};
+use locktop::pg::poll::{PollConnection as Poll, PollLimits};
 use locktop::schema::{self, SchemaName};
 
 use super::binary::{locktop, run_beside};

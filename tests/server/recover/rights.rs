@@ -4,7 +4,7 @@ use locktop::action::Actor;
 use locktop::model::plan::{Reason, RecoveryOutcome, RecoveryPlan, Request, Selection, Step};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::schema::SchemaName;
-use locktop_tasks::recovery::{Order, RecoverError, RecoveryNeed, execute, grants, plan};
+use locktop_tasks::recovery::{RecoverError, RecoveryNeed, RecoveryOrder, execute, grants, plan};
 
 use super::db::Session;
 use super::stage::{Stage, order};
@@ -32,7 +32,7 @@ async fn the_reported_grants_are_enough_for_each_step_of_a_recovery() {
         let (name, info) = role(&stage, version).await;
         let session = Session::open_plain(&info).await;
         let actor = Actor { tool: "test".to_owned(), role: name.clone(), os_user: None };
-        let order = Order { actor, ..order() };
+        let order = RecoveryOrder { actor, ..order() };
         let schema = SchemaName::default();
         let needs = |need: RecoveryNeed| grants(&schema, &name, need).join("; ");
         let lists = |detail: &str, need: RecoveryNeed| {
@@ -75,7 +75,7 @@ async fn ends_a_worker_of_a_plain_role(
     stage: &Stage,
     version: u32,
     name: &str,
-    order: &Order,
+    order: &RecoveryOrder,
     session: &Session,
 ) {
     let schema = SchemaName::default();

@@ -6,7 +6,7 @@ use locktop::action::Actor;
 use locktop::model::plan::{RecoveryPlan, RecoveryResult, Request, Selection};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::schema::SchemaName;
-use locktop_tasks::recovery::{Order, execute, plan};
+use locktop_tasks::recovery::{RecoveryOrder, execute, plan};
 
 use super::db::{Session, installed};
 use super::support::wait_until;
@@ -97,9 +97,9 @@ impl Stage {
     }
 }
 
-pub(crate) fn order() -> Order {
+pub(crate) fn order() -> RecoveryOrder {
     let actor = Actor { tool: "test".to_owned(), role: "postgres".to_owned(), os_user: None };
-    Order { actor, reason: Some("it's \\ gone".to_owned()), wait: Duration::from_secs(20) }
+    RecoveryOrder { actor, reason: Some("it's \\ gone".to_owned()), wait: Duration::from_secs(20) }
 }
 
 /// Task and outcome of each.

@@ -24,7 +24,7 @@ fn states(view: &View) -> Vec<&'static str> {
 }
 
 fn errors(view: &View) -> Vec<Option<String>> {
-    let tables = &view.snapshot.as_ref().unwrap().systems.leases;
+    let tables = &view.snapshot.as_ref().unwrap().sources.leases;
     tables.iter().map(|table| table.section.error.as_ref().map(ToString::to_string)).collect()
 }
 
@@ -38,14 +38,14 @@ async fn the_printed_and_the_installed_table_are_shown_on_every_version() {
         assert_eq!(node.execute(TAKE, &[]).await.unwrap(), 1);
         let view = stage.look().await;
         assert_eq!(errors(&view), [None, None], "PostgreSQL {version}");
-        let tables = &view.snapshot.as_ref().unwrap().systems.leases;
+        let tables = &view.snapshot.as_ref().unwrap().sources.leases;
         let own: Vec<_> = tables.iter().map(|table| (&*table.source.name, table.source.own_keys)).collect();
         assert!(
             own.contains(&("public.distlock", false)) && own.contains(&("locktop.distlock", true)),
             "{own:?}"
         );
         assert_eq!(states(&view), ["held", "free", "expired", "released"], "PostgreSQL {version}");
-        let tables = &view.snapshot.as_ref().unwrap().systems.leases;
+        let tables = &view.snapshot.as_ref().unwrap().sources.leases;
         let kinds: Vec<_> =
             tables.iter().map(|table| (table.section.last_rows().len(), table.source.own_keys)).collect();
         assert_eq!(
@@ -150,7 +150,7 @@ async fn the_config_names_a_table_and_errors_of_its_name_are_reported() {
     let mut stage =
         Stage::new(&format!("CREATE SCHEMA jobs; {own}; INSERT INTO jobs.\"Leases\" VALUES (4)")).await;
     assert!(
-        stage.look().await.snapshot.as_ref().unwrap().systems.leases.is_empty(),
+        stage.look().await.snapshot.as_ref().unwrap().sources.leases.is_empty(),
         "not found automatically"
     );
     assert!(stage.screen_of('5', 80, 24).contains("no leases here"), "and it is reported");
@@ -198,7 +198,7 @@ async fn a_table_of_a_million_leases_costs_its_first_thousand() {
     other.batch_execute("SELECT pg_stat_reset()").await.unwrap();
     stage.reopen().await;
     let view = stage.look().await;
-    let table = &view.snapshot.as_ref().unwrap().systems.leases[0];
+    let table = &view.snapshot.as_ref().unwrap().sources.leases[0];
     assert_eq!((table.section.last_rows().len(), table.section.is_cut), (1000, true));
     assert!(stage.screen_of('5', 120, 35).contains("more are not read"));
     stage.close();

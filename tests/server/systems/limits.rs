@@ -27,8 +27,8 @@ async fn limits_and_generators_of_both_kinds_are_shown_on_every_version() {
         let mut stage = Stage::on(server, &format!("{PRINTED}{own}{ROWS}", own = own())).await;
         let view = stage.look().await;
         let snapshot = view.snapshot.as_ref().unwrap();
-        let errors = (snapshot.systems.limits.iter().map(|table| &table.section.error))
-            .chain(snapshot.systems.generators.iter().map(|table| &table.section.error));
+        let errors = (snapshot.sources.limits.iter().map(|table| &table.section.error))
+            .chain(snapshot.sources.generators.iter().map(|table| &table.section.error));
         assert_eq!(errors.flatten().count(), 0, "PostgreSQL {version}");
         let mut found = limits(&view);
         found.sort();
@@ -91,7 +91,7 @@ async fn the_missing_grant_of_a_role_is_reported() {
     let mut stage = Stage::new(&format!("{PRINTED}{grant}")).await;
     stage.as_role("systems_reader").await;
     let view = stage.look().await;
-    let systems = &view.snapshot.as_ref().unwrap().systems;
+    let systems = &view.snapshot.as_ref().unwrap().sources;
     assert_eq!(systems.limits[0].section.error, None);
     let errors = [
         &systems.leases[0].section.error,

@@ -19,10 +19,10 @@ use locktop::model::words;
 use locktop::output;
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::jobs::sources::TableLocations;
-use locktop::pg::poll::{PollLimits, Session};
+use locktop::pg::poll::{PollConnection, PollLimits};
 use locktop::schema::SchemaName;
 use locktop::ui::layout::Viewport;
-use locktop::ui::theme::{Base, ColorDepth, Theme};
+use locktop::ui::theme::{BaseTheme, ColorDepth, Theme};
 use tokio_postgres::Client;
 
 use super::support;
@@ -45,7 +45,7 @@ pub(crate) fn own_tables(schema: &str) -> String {
 pub(crate) struct Stage {
     info: ConnInfo,
     limits: PollLimits,
-    session: Option<Session>,
+    session: Option<PollConnection>,
     view_builder: ViewBuilder,
     view: Arc<View>,
 }
@@ -61,7 +61,7 @@ impl Stage {
         let info = support::database(server).await;
         support::open(&info).await.client.batch_execute(ddl).await.unwrap();
         let limits = PollLimits { name_timeout: std::time::Duration::from_secs(5), ..PollLimits::default() };
-        let session = Session::open(&info, limits.clone()).await.unwrap();
+        let session = PollConnection::open(&info, limits.clone()).await.unwrap();
         let view_builder = view_builder();
         let view = view_builder.view();
         Self { info, limits, session: Some(session), view_builder, view }
@@ -77,7 +77,7 @@ impl Stage {
 
     /// Connects anew.
     pub(crate) async fn reopen(&mut self) {
-        self.session = Some(Session::open(&self.info, self.limits.clone()).await.unwrap());
+        self.session = Some(PollConnection::open(&self.info, self.limits.clone()).await.unwrap());
     }
 
     pub(crate) fn close(&mut self) {
@@ -199,7 +199,7 @@ impl Stage {
         }
         let backend = ratatui::backend::TestBackend::new(width, height);
         let mut terminal = ratatui::Terminal::new(backend).unwrap();
-        let theme = Theme::new(Base::Dark, ColorDepth::Rgb, false);
+        let theme = Theme::new(BaseTheme::Dark, ColorDepth::Rgb, false);
         let mut viewport = Viewport::default();
         terminal.draw(|frame| locktop::ui::render(frame, &app, &mut viewport, &theme)).unwrap();
         let cells = terminal.backend().buffer().content.chunks(usize::from(width));

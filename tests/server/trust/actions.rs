@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use locktop::action::audit::{AuditLog, ServerName};
-use locktop::action::{Executor, ExecutorReply, Order};
+use locktop::action::{Executor, ExecutorOrder, ExecutorReply};
 use locktop::model::plan::{ActionCommand, ActionReport, Outcome, RowTarget, TargetKind, Verb};
 use locktop::pg::conninfo::ConnInfo;
 
@@ -22,7 +22,7 @@ async fn executor(info: &ConnInfo) -> (Executor, tempfile::TempDir) {
     (Executor::start(Line { client, pids }, log, settings()), state)
 }
 
-pub(crate) async fn answered(info: &ConnInfo, order: Order) -> ExecutorReply {
+pub(crate) async fn answered(info: &ConnInfo, order: ExecutorOrder) -> ExecutorReply {
     let (mut executor, _state) = executor(info).await;
     assert_eq!(executor.order(order), None);
     loop {
@@ -34,7 +34,7 @@ pub(crate) async fn answered(info: &ConnInfo, order: Order) -> ExecutorReply {
 }
 
 pub(crate) async fn act(info: &ConnInfo, command: ActionCommand) -> ActionReport {
-    match answered(info, Order::Act(Arc::new(command))).await {
+    match answered(info, ExecutorOrder::Act(Arc::new(command))).await {
         ExecutorReply::Reported(report) => Arc::unwrap_or_clone(report),
         answer => panic!("{answer:?}"),
     }

@@ -1,6 +1,6 @@
 //! Changes between two polls of one session, after the table was checked: policies, kinds of columns, and the table itself.
 
-use locktop::pg::poll::Session;
+use locktop::pg::poll::PollConnection;
 
 use super::ground::{Ground, NAMES, watchers};
 use super::looks::{limits, look};
@@ -79,7 +79,7 @@ async fn code_added_between_two_polls_is_not_run() {
         for role in watchers(version) {
             let info = ground.info(role);
             for change in &CHANGES {
-                let mut session = Session::open(&info, limits(&[])).await.unwrap();
+                let mut session = PollConnection::open(&info, limits(&[])).await.unwrap();
                 let before = session.poll(None).await.unwrap();
                 everywhere(&ground, change.sql).await;
                 let after = session.poll(Some(&before)).await.unwrap();
@@ -109,7 +109,7 @@ async fn a_column_that_becomes_one_of_another_type_is_not_cast() {
         for role in watchers(version) {
             let ground = Ground::with_tables(version).await;
             let info = ground.info(role);
-            let mut session = Session::open(&info, limits(&[])).await.unwrap();
+            let mut session = PollConnection::open(&info, limits(&[])).await.unwrap();
             let before = session.poll(None).await.unwrap();
             for (table, column) in columns {
                 ground.run("mallory", &change.replace("$t", table).replace("$c", column)).await;

@@ -10,7 +10,7 @@ use locktop::clock;
 use locktop::config::adapter::built_in;
 use locktop::model::snapshot::Snapshot;
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::{PollLimits, Session};
+use locktop::pg::poll::{PollConnection, PollLimits};
 
 use super::faults::{Fault, Faults};
 use super::ground::{Ground, one_version};
@@ -23,7 +23,7 @@ fn detecting() -> PollLimits {
 }
 
 /// Polls until `done` returns true; a refusal on a busy server is tried again.
-async fn until(session: &mut Session, done: impl Fn(&Snapshot) -> bool) -> Snapshot {
+async fn until(session: &mut PollConnection, done: impl Fn(&Snapshot) -> bool) -> Snapshot {
     tokio::time::timeout(TIMEOUT, async {
         let mut snapshot = session.poll(None).await.unwrap();
         while !done(&snapshot) {
@@ -93,11 +93,11 @@ async fn tables_are_found_in_catalogs_made_large_by_other_roles() {
         let ground = made_large(version, if is_long() { 195 } else { 20 }).await;
         let faults = Faults::before(ground.server).await;
         let info = faults.info("monitor", ground.name());
-        let mut session = Session::open(&info, detecting()).await.unwrap();
+        let mut session = PollConnection::open(&info, detecting()).await.unwrap();
         faults.sent();
         let snapshot = until(&mut session, |snapshot| snapshot.detection.adapters.taken_at.is_some()).await;
         assert!(is_known(&snapshot), "{:?}", snapshot.detection);
-        assert_eq!(&*snapshot.systems.leases[0].source.name, "public.distlock");
+        assert_eq!(&*snapshot.sources.leases[0].source.name, "public.distlock");
         let spring = |name: &str| snapshot.adapters.iter().any(|one| &*one.installation.adapter.name == name);
         assert!(spring("spring_lock"));
         let sent = faults.sent();
@@ -120,7 +120,7 @@ async fn a_search_in_such_catalogs_costs_the_server_little() {
     }
     for version in versions() {
         let ground = made_large(version, 195).await;
-        let mut session = Session::open(&ground.info("monitor"), detecting()).await.unwrap();
+        let mut session = PollConnection::open(&ground.info("monitor"), detecting()).await.unwrap();
         let (pid, started) = (session.server().own_pid, clock::monotonic());
         // What connecting took is among it.
         let mut snapshot = session.poll(None).await.unwrap();
@@ -144,7 +144,7 @@ async fn a_search_that_fails_is_not_taken_for_one_that_found_nothing() {
         for fault in Fault::ALL.into_iter().filter(|fault| *fault != Fault::Lost) {
             faults.fail("tables_find", fault);
             faults.fail("adapters_find", fault);
-            let mut session = Session::open(&info, detecting()).await.unwrap();
+            let mut session = PollConnection::open(&info, detecting()).await.unwrap();
             let snapshot = until(&mut session, |snapshot| snapshot.detection.adapters.error.is_some()).await;
             assert!(snapshot.detection.tables.error.is_some(), "{fault:?}");
             assert_eq!(
@@ -173,7 +173,7 @@ async fn a_poll_sends_the_statements_that_are_listed() {
         let info = faults.info("monitor", ground.name());
         let limits =
             PollLimits { trusted_owners: ["mallory".to_owned()].into_iter().collect(), ..detecting() };
-        let mut session = Session::open(&info, limits).await.unwrap();
+        let mut session = PollConnection::open(&info, limits).await.unwrap();
         until(&mut session, is_known).await;
         let sent: BTreeSet<&str> = faults.sent().into_iter().collect();
         for name in [
@@ -198,7 +198,7 @@ async fn a_poll_sends_the_statements_that_are_listed() {
         ] {
             assert!(sent.contains(name), "{name} is not among {sent:?}");
         }
-        let mut session = Session::open(&info, detecting()).await.unwrap();
+        let mut session = PollConnection::open(&info, detecting()).await.unwrap();
         // Each table is copied once in a while.
         let sent = RefCell::new(BTreeSet::new());
         until(&mut session, |snapshot| {

@@ -1,6 +1,6 @@
 //! A forged schema (S2): marked like one of locktop's, and everything in it is mallory's.
 
-use locktop::action::{ExecutorReply, Order};
+use locktop::action::{ExecutorOrder, ExecutorReply};
 use locktop::model::plan::{Outcome, Request, Selection, TargetKind, Verb};
 use locktop::model::view::TargetId;
 use locktop::schema::{self, SchemaName};
@@ -109,7 +109,7 @@ async fn a_forged_schema_is_neither_read_nor_changed() {
             look(&ground.info(role), &limits(&[])).await;
             ground.is_clean(role);
             let request = Request { select: Selection::Orphans, task: None, terminate: false };
-            let order = Order::PlanRecovery {
+            let order = ExecutorOrder::PlanRecovery {
                 server: TargetId::default(),
                 number: 1,
                 schema: "locktop".to_owned(),

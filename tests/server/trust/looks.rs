@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use locktop::feed::acting::ActingConnection;
 use locktop::feed::learn::{self, Learner, Way};
 use locktop::feed::live::{FeedSettings, Live, PollControl};
 use locktop::feed::once::once_learning;
-use locktop::feed::standby::StandbyConnection;
 use locktop::model::lock_name::LockNames;
 use locktop::model::snapshot::Snapshot;
 use locktop::model::thresholds::Thresholds;
@@ -59,8 +59,8 @@ pub(crate) async fn feed(info: &ConnInfo, limits: &PollLimits, read_only: bool) 
     let live = Box::pin(Live::connect(info.clone(), settings, |_| {})).await.unwrap();
     let (views_in, mut views) = watch::channel(live.view());
     let spare =
-        (!read_only).then(|| Arc::new(StandbyConnection::keep(info.clone(), limits.clone(), views.clone())));
-    let way = spare.clone().map_or(Way::Own, Way::Standby);
+        (!read_only).then(|| Arc::new(ActingConnection::keep(info.clone(), limits.clone(), views.clone())));
+    let way = spare.clone().map_or(Way::Own, Way::Acting);
     tokio::spawn(live.run(PollControl::every(EVERY).1, views_in));
     tokio::spawn(learn::keep(learner, way, Duration::from_secs(3600), names_in));
     told.changed().await.unwrap();
@@ -107,7 +107,7 @@ pub(crate) fn rows(view: &View) -> Vec<String> {
         tell("tasks", set.tasks.last_rows().len(), set.tasks.error.as_deref());
         tell("executions", set.executions.last_rows().len(), set.executions.error.as_deref());
     }
-    let systems = &snapshot.systems;
+    let systems = &snapshot.sources;
     for table in &systems.leases {
         tell("leases", table.section.last_rows().len(), table.section.error.as_deref());
     }

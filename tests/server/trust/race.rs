@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::Session;
+use locktop::pg::poll::PollConnection;
 use tokio::sync::Notify;
 use tokio_postgres::Client;
 
@@ -115,7 +115,7 @@ async fn keep_swapping(
 
 /// New sessions, and one that keeps polling.
 async fn keep_polling(infos: &[ConnInfo], polls: &AtomicUsize, (turn, done): (&Notify, &AtomicBool)) {
-    let mut session = Session::open(&infos[0], limits(&[])).await.unwrap();
+    let mut session = PollConnection::open(&infos[0], limits(&[])).await.unwrap();
     let mut last = None;
     while !done.load(Ordering::Relaxed) {
         let info = &infos[polls.fetch_add(1, Ordering::Relaxed) % infos.len()];

@@ -12,7 +12,7 @@ use crate::scenario::SCHEMA;
 use crate::workers::WorkerRole;
 use locktop_base::{Timestamp, clock};
 use locktop_tasks::actor::Actor;
-use locktop_tasks::recovery::{self, Order, Request, RunState, RunningExecution, Selection};
+use locktop_tasks::recovery::{self, RecoveryOrder, Request, RunState, RunningExecution, Selection};
 
 /// How often tasks are made due again.
 const REPLAN: Duration = Duration::from_millis(500);
@@ -150,8 +150,11 @@ async fn recover_lost(environment: Environment) {
 }
 
 async fn by_schema(environment: &Environment, client: &Client) {
-    let order =
-        Order { actor: Actor::of_process("locktop demo", environment.info.user()), reason: None, wait: WAIT };
+    let order = RecoveryOrder {
+        actor: Actor::of_process("locktop demo", environment.info.user()),
+        reason: None,
+        wait: WAIT,
+    };
     let mut ended = clock::monotonic();
     while !client.is_closed() {
         let terminate =
@@ -171,7 +174,7 @@ async fn by_schema(environment: &Environment, client: &Client) {
 async fn recover(
     environment: &Environment,
     client: &Client,
-    order: &Order,
+    order: &RecoveryOrder,
     select: Selection,
     terminate: bool,
 ) {

@@ -3,7 +3,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use tokio_postgres::Client;
 
-use super::Order;
+use super::RecoveryOrder;
 use super::error::{FORBIDDEN, RecoveryNeed, grants};
 use super::find::guarded;
 use super::plan::{Planned, RecoveryPlan, Step};
@@ -33,7 +33,7 @@ pub async fn execute(
     client: &Client,
     schema: impl Into<Schema>,
     plan: &RecoveryPlan,
-    order: &Order,
+    order: &RecoveryOrder,
     mut told: impl FnMut(&RecoveryResult),
 ) -> Vec<RecoveryResult> {
     let schema = &schema.into();
@@ -64,7 +64,7 @@ pub async fn execute_one(
     schema: &Schema,
     plan: &RecoveryPlan,
     row: &Planned,
-    order: &Order,
+    order: &RecoveryOrder,
 ) -> RecoveryResult {
     let one = One { client, schema, plan, seen: &row.seen, order };
     match row.step {
@@ -83,7 +83,7 @@ struct One<'a> {
     schema: &'a Schema,
     plan: &'a RecoveryPlan,
     seen: &'a RunningExecution,
-    order: &'a Order,
+    order: &'a RecoveryOrder,
 }
 
 impl One<'_> {

@@ -28,7 +28,7 @@ pub use running::{AlsoEnded, RecoveryOutcome, RecoveryResult, RunState, RunningE
 
 /// The initiator, the reason and the time limit of a recovery.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Order {
+pub struct RecoveryOrder {
     /// The initiator to be recorded.
     pub actor: Actor,
     /// The reason, as written to the audit; `None` if none was given.

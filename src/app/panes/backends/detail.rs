@@ -10,7 +10,7 @@ use crate::model::plan::Verb;
 use crate::model::session_facts::{WriteKnowledge, write_knowledge};
 use crate::model::view::SnapshotView;
 use crate::model::wait_graph::{EdgeKind, Party};
-use crate::order::Order;
+use crate::order::SortExt;
 
 pub(super) fn lines(context: &Context<'_>, id: BackendId, width: usize) -> Option<Vec<Line>> {
     let backend = context.backend(id.pid).filter(|backend| backend.id() == id)?;

@@ -14,7 +14,7 @@ use crate::app::line::{Line, Tone};
 use crate::model::backend::{Backend, State};
 use crate::model::session_facts::{WriteKnowledge, write_knowledge};
 use crate::model::wait_graph::{Party, Queue, Waiter};
-use crate::order::Order;
+use crate::order::SortExt;
 use crate::text;
 
 listed_rows!(Backends = Backend, |context| context.snapshot.backends.last_rows(), |backend| RowId::Backend(

@@ -16,7 +16,7 @@ use super::{Cell, RowId, Rows, SortValue};
 use crate::app::context::Context;
 use crate::app::line::Tone;
 use crate::model::task::{Execution, JobState, Schedule, TaskId, TaskRow};
-use crate::order::Order;
+use crate::order::SortExt;
 use crate::text;
 
 listed_rows!(Tasks = TaskRow, |context| &context.view.tasks.rows, |row| RowId::Task(row.task, row.again));

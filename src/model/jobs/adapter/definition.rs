@@ -186,7 +186,7 @@ impl AdapterColumnKind {
 
 /// A requirement: `table.column`, or `table.column=label` of an enum.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Need {
+pub struct RequiredColumn {
     pub table: Text,
     pub column: Text,
     /// A label that the enum of the column must have. None: the column is sufficient.
@@ -198,7 +198,7 @@ pub struct Version {
     /// The version text; `{0}` stands for the result of the query.
     pub text: Text,
     /// Required columns and labels. Empty: always met.
-    pub needs: Vec<Need>,
+    pub needs: Vec<RequiredColumn>,
     /// A query of one value, for `{0}` of the text. None: the text is complete.
     pub sql: Option<Template>,
 }
@@ -241,7 +241,7 @@ rows! {
 pub struct AdapterQuery {
     pub part: Part,
     /// Required columns and labels. If one is missing, the next query of the part is tried.
-    pub needs: Vec<Need>,
+    pub needs: Vec<RequiredColumn>,
     pub sql: Template,
 }
 
@@ -293,7 +293,7 @@ words! {
 pub struct AdapterAction {
     pub kind: ActionKind,
     /// Required columns and labels. If one is missing, the next action of this kind is tried.
-    pub needs: Vec<Need>,
+    pub needs: Vec<RequiredColumn>,
     /// For jobs: one of these must prove that the job is lost. For leases nothing is proved.
     pub proofs: Vec<Proof>,
     /// The advisory lock of the job must be free, and is held until the end of the transaction.

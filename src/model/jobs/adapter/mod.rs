@@ -19,7 +19,7 @@ pub use board::{
 pub(crate) use definition::evidence_rows;
 pub use definition::{
     ActionKind, ActionValue, ActionValues, Adapter, AdapterAction, AdapterColumnKind, AdapterQuery, Evidence,
-    Need, Setting, TableName, TableRule, Version,
+    RequiredColumn, Setting, TableName, TableRule, Version,
 };
 pub use installation::{Installation, QueryChoice, Rehearsal, TrialReading, Tried};
 pub use presence::{Presence, connected, counted};

@@ -70,9 +70,9 @@ fn stale_rows_are_judged_as_of_the_time_they_were_read() {
     snapshot.taken_at = at(3600.0);
     let board = |snapshot: &Snapshot| LeaseBoard::of(snapshot).count(LeaseState::Expired);
     assert_eq!(board(&snapshot), 2);
-    let mut systems = (*snapshot.systems).clone();
+    let mut systems = (*snapshot.sources).clone();
     systems.leases[0].section = systems.leases[0].section.clone().taken(Some(at(3600.0)));
-    snapshot.systems = systems.into();
+    snapshot.sources = systems.into();
     assert_eq!(board(&snapshot), 4, "read an hour later");
 }
 
@@ -107,10 +107,10 @@ fn waiters_for_a_row_or_key_are_counted_at_its_lease() {
     }
     let mut snapshot = b.snapshot();
     let mut board = |own_keys| {
-        let mut systems = (*snapshot.systems).clone();
+        let mut systems = (*snapshot.sources).clone();
         let source = std::sync::Arc::make_mut(&mut systems.leases[0].source);
         (source.own_keys, source.name) = (own_keys, "My \"Jobs.distlock".into());
-        snapshot.systems = systems.into();
+        snapshot.sources = systems.into();
         LeaseBoard::of(&snapshot)
     };
     assert!(board(false).rows.iter().all(|row| row.name == row.key));
@@ -182,8 +182,8 @@ fn the_locks_of_redis_are_leases_as_old_as_they_were_read() {
     let mut snapshot = Builder::default().snapshot();
     let read_at = Some(snapshot.taken_at - chrono::TimeDelta::seconds(5));
     let redis = std::sync::Arc::new(RedisLeases { read_at, ..leases });
-    let systems = crate::model::systems::Systems { redis, ..Default::default() };
-    snapshot.systems = std::sync::Arc::new(systems);
+    let systems = crate::model::source_tables::SourceTables { redis, ..Default::default() };
+    snapshot.sources = std::sync::Arc::new(systems);
     let board = LeaseBoard::of(&snapshot);
     let found: Vec<_> = board
         .rows
@@ -224,8 +224,8 @@ fn a_key_on_two_sets_of_servers_is_two_leases() {
     let mut snapshot = Builder::default().snapshot();
     let leases = merge_sets(&[server(b"me"), server(b"you"), server(b"you")], &[1, 2]);
     let redis = std::sync::Arc::new(RedisLeases { read_at: Some(snapshot.taken_at), ..leases });
-    let systems = crate::model::systems::Systems { redis, ..Default::default() };
-    snapshot.systems = std::sync::Arc::new(systems);
+    let systems = crate::model::source_tables::SourceTables { redis, ..Default::default() };
+    snapshot.sources = std::sync::Arc::new(systems);
     let board = LeaseBoard::of(&snapshot);
     let found: Vec<_> = board
         .rows

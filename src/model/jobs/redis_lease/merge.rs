@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Bytes, Expiry, KeyReading, LockValue, ServerReading, shown};
 use crate::model::{Text, Timestamp};
-use crate::order::Order;
+use crate::order::SortExt;
 
 words! {
     pub enum Standing {

@@ -15,7 +15,7 @@ use crate::model::lock_key::LockKey;
 use crate::model::snapshot::{Server, Snapshot, WorkLocks};
 use crate::model::thresholds::Thresholds;
 use crate::model::work_queue::Item;
-use crate::order::Order;
+use crate::order::SortExt;
 
 impl TaskWatch {
     /// Evaluates the tasks of the next snapshot, and remembers its free and leaked keys.
@@ -70,7 +70,7 @@ impl TaskBoardBuilder<'_> {
             let mut of = sets.iter().filter(|set| set.tables.own_keys == own).peekable();
             self.held.shows_sessions && of.peek().is_some() && of.all(TaskSet::knows_running)
         };
-        let mut queues = self.snapshot.systems.items.iter();
+        let mut queues = self.snapshot.sources.items.iter();
         let knows_raw = all_known(false) && queues.all(|table| table.section.is_known());
         let knows_own = all_known(true);
         if !knows_own && !knows_raw {
@@ -119,7 +119,7 @@ impl TaskBoardBuilder<'_> {
 
     /// The work queue that has an unfinished item with this number.
     fn queue_of(&self, number: i64) -> Option<u32> {
-        let mut queues = self.snapshot.systems.items.iter().filter(|table| !table.source.own_keys);
+        let mut queues = self.snapshot.sources.items.iter().filter(|table| !table.source.own_keys);
         let is = |item: &Item| !item.is_over() && item.key.unwrap_or(item.id) == number;
         let queue = queues.find(|table| table.section.last_rows().iter().any(is))?;
         Some(queue.source.table)

@@ -12,7 +12,7 @@ use crate::model::lock_key::LockKey;
 use crate::model::lock_name::LockName;
 use crate::model::snapshot::Section;
 use crate::model::table_rows::{Growth, Owner};
-use crate::order::Order;
+use crate::order::SortExt;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskId {

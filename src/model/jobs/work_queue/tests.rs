@@ -57,9 +57,9 @@ fn an_item_is_lost_if_its_session_was_missing_after_it_started() {
     let unread = |snapshot: &mut Snapshot| snapshot.backends = snapshot.backends.stale("no".into());
     assert_eq!(state(|item| item.backend_pid = Some(101), unread), "unknown");
     let old = |snapshot: &mut Snapshot| {
-        let mut systems = (*snapshot.systems).clone();
+        let mut systems = (*snapshot.sources).clone();
         systems.items[0] = systems.items[0].stale("locked".into());
-        snapshot.systems = systems.into();
+        snapshot.sources = systems.into();
     };
     assert_eq!(state(|item| item.backend_pid = Some(101), old), "unknown", "its row is stale");
     for (status, expected) in
@@ -151,10 +151,11 @@ fn with_raw_ids_a_free_key_is_proof_and_a_held_one_needs_a_link() {
             b.lock(100, sample::advisory(7), LockMode::Exclusive, None);
         }
         let mut snapshot = b.snapshot();
-        let mut systems = (*snapshot.systems).clone();
-        let source = crate::model::systems::Source { has_function, ..(*systems.items[0].source).clone() };
+        let mut systems = (*snapshot.sources).clone();
+        let source =
+            crate::model::source_tables::Source { has_function, ..(*systems.items[0].source).clone() };
         systems.items[0].source = source.into();
-        snapshot.systems = systems.into();
+        snapshot.sources = systems.into();
         let rows = QueueBoard::of(&snapshot, &Thresholds::default()).rows;
         (rows[0].state.as_str(), rows[0].pid)
     };
@@ -175,9 +176,9 @@ fn counts_of_all_tables_are_summed_and_marked_if_truncated() {
     b.count("completed", 10_000, true).last_minute = Some(120);
     b.count("odd\n", 3, false);
     let mut snapshot = b.snapshot();
-    let mut systems = (*snapshot.systems).clone();
+    let mut systems = (*snapshot.sources).clone();
     systems.counts.push(systems.counts[0].clone());
-    snapshot.systems = systems.into();
+    snapshot.sources = systems.into();
     let depth = QueueBoard::of(&snapshot, &Thresholds::default()).depth;
     let shown = [depth.pending, depth.processing, depth.completed, depth.failed, depth.other];
     assert_eq!(shown.map(|count| count.to_string()), ["8", "0", "20,000+", "0", "6"]);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use super::table::minute;
 use super::{Blame, BlameKey, Episode, Sums};
 use crate::model::{Text, Timestamp};
-use crate::order::Order;
+use crate::order::SortExt;
 use rustc_hash::{FxHashMap, FxHasher};
 
 words! {

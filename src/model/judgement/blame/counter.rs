@@ -4,7 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::cause::{Cause, SeenStatements, awaited, backend_of, causes, key, row_behind, statement, who};
 use super::costs::{CostedWait, Costs, Sum};
-use super::{Begun, BlameKey, Cost, Ended, Ending, GONE, Ran, SnapshotBlame};
+use super::{BlameKey, Cost, Ending, EpisodeEnd, EpisodeStart, EpisodeStatement, GONE, SnapshotBlame};
 use crate::model::awaited_locks::waits_by_mode;
 use crate::model::backend::{Backend, BackendId, State};
 use crate::model::event::harmless;
@@ -14,7 +14,7 @@ use crate::model::lock_waits::contended;
 use crate::model::view::SnapshotView;
 use crate::model::wait_graph::Party;
 use crate::model::{Text, Timestamp};
-use crate::order::Order;
+use crate::order::SortExt;
 
 /// An episode is over after this many polls without a waiter behind it.
 const GAP: u64 = 3;
@@ -183,7 +183,7 @@ impl Counter {
                     open.in_line.push(pid);
                     let statement = backend.query.as_ref().map(statement).unwrap_or_default();
                     let (episode, at) = (open.number, backend.query_start);
-                    tick.ran.push(Ran { episode, at, statement, in_line: pid });
+                    tick.ran.push(EpisodeStatement { episode, at, statement, in_line: pid });
                 }
             }
         }
@@ -224,7 +224,7 @@ impl Counter {
         let waited = queue.waiters.iter().filter_map(|waiter| waiter.wait_start).min();
         let begin = waited.map_or(now, |waited| waited.clamp(earliest.min(now), now));
         let key = Arc::new(key(view, cause, queue));
-        tick.begun.push(Begun {
+        tick.begun.push(EpisodeStart {
             episode: number,
             pid: if let Cause::Root(party) = cause { party.pid() } else { 0 },
             backend_start: identity.backend_start,
@@ -252,7 +252,7 @@ impl Counter {
             let pid = if let Cause::Root(Party::Backend(pid)) = identity.cause { pid } else { 0 };
             if open.poll == polls && pid != 0 {
                 for (at, text) in self.statements.after(pid, open.noted_until) {
-                    tick.ran.push(Ran { episode: open.number, at, statement: text, in_line: 0 });
+                    tick.ran.push(EpisodeStatement { episode: open.number, at, statement: text, in_line: 0 });
                     open.noted_until = at.or(open.noted_until);
                 }
             }
@@ -265,7 +265,7 @@ impl Counter {
             }
             if polls - open.poll > GAP {
                 let (ending, note) = ending((view, deadlocks), &self.acted, identity, open);
-                tick.ended.push(Ended { episode: open.number, ending, note });
+                tick.ended.push(EpisodeEnd { episode: open.number, ending, note });
             }
         }
         self.open.retain(|_, open| polls - open.poll <= GAP);

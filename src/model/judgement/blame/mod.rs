@@ -21,7 +21,7 @@ use crate::text::duration;
 
 pub use by::{BlameGrouping, BlamePeriod, BlameRow};
 pub use counter::Counter;
-pub use table::{CostTable, KeyCost, Trail, Window};
+pub use table::{BlameTotals, CostTable, KeyCost, MinuteSums};
 pub(crate) use table::{EPISODES, KEYS, MINUTES};
 
 impl BlameKey {
@@ -77,7 +77,7 @@ rows! {
     }
 
     /// A statement of a blocker's transaction, or of a waiter in line that holds up others.
-    pub struct Ran in Rans {
+    pub struct EpisodeStatement in Rans {
         1 episode: u64,
         2 at: Option<Timestamp>,
         /// One printable line.
@@ -87,7 +87,7 @@ rows! {
     }
 
     /// The start of an episode: see [`Episode`].
-    pub struct Begun in Beguns {
+    pub struct EpisodeStart in Beguns {
         1 episode: u64,
         /// The process id; 0 if there is none.
         2 pid: i32,
@@ -98,7 +98,7 @@ rows! {
         7 at: Timestamp,
     }
 
-    pub struct Ended in Endeds {
+    pub struct EpisodeEnd in Endeds {
         1 episode: u64,
         /// Never [`Ending::GoesOn`].
         2 ending: Ending,
@@ -163,7 +163,7 @@ pub struct Episode {
     pub ending: Ending,
     /// The action on it, or what was seen of it at its end, in one printable line; may be empty.
     pub note: Text,
-    pub ran: Vec<Ran>,
+    pub ran: Vec<EpisodeStatement>,
 }
 
 impl Episode {
@@ -180,7 +180,7 @@ pub struct Blame {
     pub until: Option<Timestamp>,
     /// Seconds that were not counted, because polling stopped for longer than twice the usual interval.
     pub missing: f64,
-    pub before: Before,
+    pub before: WaitsBefore,
     pub last: Arc<SnapshotBlame>,
     pub table: Arc<CostTable>,
 }
@@ -188,7 +188,7 @@ pub struct Blame {
 impl Blame {
     pub fn advance(&mut self, tick: SnapshotBlame, graph: &WaitGraph) {
         if self.since.is_none() {
-            self.before = Before::of(graph, tick.at);
+            self.before = WaitsBefore::of(graph, tick.at);
         }
         self.add(Arc::new(tick));
     }
@@ -209,7 +209,8 @@ impl Blame {
         key: impl Fn(&BlameKey) -> BlameKey,
         statement: impl Fn(&Text) -> Text,
     ) -> Self {
-        let ran = |ran: &Ran| Ran { statement: statement(&ran.statement), ..ran.clone() };
+        let ran =
+            |ran: &EpisodeStatement| EpisodeStatement { statement: statement(&ran.statement), ..ran.clone() };
         let mut last = SnapshotBlame::clone(&self.last);
         for cost in &mut last.costs {
             cost.key = Arc::new(key(&cost.key));
@@ -249,10 +250,10 @@ pub struct SnapshotBlame {
     pub missing: f64,
     /// All waits together: a wait behind two roots counts once.
     pub total: Sums,
-    pub begun: Vec<Begun>,
+    pub begun: Vec<EpisodeStart>,
     pub costs: Vec<Cost>,
-    pub ran: Vec<Ran>,
-    pub ended: Vec<Ended>,
+    pub ran: Vec<EpisodeStatement>,
+    pub ended: Vec<EpisodeEnd>,
 }
 
 impl SnapshotBlame {
@@ -270,7 +271,7 @@ pub struct Cost {
 
 /// Sessions that already waited at the first poll. The sums do not include the time before that poll.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Before {
+pub struct WaitsBefore {
     /// The number of sessions; parallel workers count as one with their leader.
     pub sessions: u32,
     /// The longest wait until then, in seconds. None if the server does not report the start.
@@ -279,7 +280,7 @@ pub struct Before {
     pub seconds: f64,
 }
 
-impl Before {
+impl WaitsBefore {
     pub fn of(graph: &WaitGraph, at: Timestamp) -> Self {
         let starts = graph.tree.nodes.iter().filter_map(|node| {
             let (queue, place) = node.waits?;

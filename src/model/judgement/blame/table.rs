@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Begun, Blame, BlameKey, Cost, Ending, Episode, Ran, SnapshotBlame, Sums};
+use super::{Blame, BlameKey, Cost, Ending, Episode, EpisodeStart, EpisodeStatement, SnapshotBlame, Sums};
 use crate::model::Timestamp;
-use crate::order::Order;
+use crate::order::SortExt;
 
 pub(crate) const KEYS: usize = 2_000;
 
@@ -20,14 +20,14 @@ const BLAMED: usize = 4;
 
 /// Sums by the minute, so that the last minutes can be reported separately.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Trail {
+pub struct MinuteSums {
     /// The sum before the oldest of the minutes.
     pub before: Sums,
     /// Minutes since 1970 with waits, oldest first.
     pub minutes: Vec<(i64, Sums)>,
 }
 
-impl Trail {
+impl MinuteSums {
     fn add(&mut self, minute: i64, sums: Sums) {
         match self.minutes.iter_mut().rev().find(|(known, _)| *known == minute) {
             Some((_, known)) => known.add(sums),
@@ -61,18 +61,18 @@ impl Trail {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct KeyCost {
     pub key: Arc<BlameKey>,
-    pub trail: Trail,
+    pub trail: MinuteSums,
     pub episodes: u64,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CostTable {
     /// All waits together: a wait behind two roots counts once.
-    pub total: Trail,
+    pub total: MinuteSums,
     /// By key, in the order in which they were first seen.
     pub keys: Vec<Arc<KeyCost>>,
     /// The merged keys.
-    pub other: Trail,
+    pub other: MinuteSums,
     pub other_keys: u64,
     /// In the order in which they began.
     pub episodes: Vec<Arc<Episode>>,
@@ -180,7 +180,7 @@ fn drop_cheapest<T>(
     });
 }
 
-fn begin(begun: &Begun, poll: u64) -> Episode {
+fn begin(begun: &EpisodeStart, poll: u64) -> Episode {
     Episode {
         number: begun.episode,
         pid: begun.pid,
@@ -196,7 +196,7 @@ fn begin(begun: &Begun, poll: u64) -> Episode {
 }
 
 /// Keeps the first and the last statements: the one that took a lock is often among the first.
-fn push_statement(statements: &mut Vec<Ran>, ran: Ran) {
+fn push_statement(statements: &mut Vec<EpisodeStatement>, ran: EpisodeStatement) {
     if statements.len() >= STATEMENTS {
         statements.remove(STATEMENTS / 2);
     }
@@ -205,7 +205,7 @@ fn push_statement(statements: &mut Vec<Ran>, ran: Ran) {
 
 /// Adds up consecutive recorded polls. A recorder that was restarted counts from 1 again; the numbers continue here.
 #[derive(Debug, Default)]
-pub struct Window {
+pub struct BlameTotals {
     blame: Blame,
     /// The first poll of the recorder, the number of polls it has counted, and the last of them.
     last: Option<(Option<Timestamp>, u64, Timestamp)>,
@@ -213,7 +213,7 @@ pub struct Window {
     highest: u64,
 }
 
-impl Window {
+impl BlameTotals {
     pub fn take(&mut self, counted: &Blame) {
         let tick = &counted.last;
         match self.last {

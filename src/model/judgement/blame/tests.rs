@@ -199,7 +199,7 @@ fn an_episode_has_gaps_of_at_most_three_snapshots() {
 fn waits_before_the_first_snapshot_are_reported_but_not_summed() {
     let mut polls = Polls::default();
     let blame = polls.waits(0.0, &[(1, 41, -250.0), (2, 41, -3.0)]);
-    let before = Before { sessions: 2, longest: Some(250.0), seconds: 253.0 };
+    let before = WaitsBefore { sessions: 2, longest: Some(250.0), seconds: 253.0 };
     assert_eq!((blame.before, blame.total(BlamePeriod::All).seconds), (before, 0.0));
     let blame = polls.waits(1.0, &[(1, 41, -250.0), (2, 41, -3.0), (3, 41, 0.5)]);
     assert_eq!((blame.before, blame.total(BlamePeriod::All).seconds), (before, 3.0));
@@ -207,7 +207,7 @@ fn waits_before_the_first_snapshot_are_reported_but_not_summed() {
         before.words().unwrap(),
         "2 sessions were already waiting at the first snapshot, the longest for 4m10s, 4m13s in total; not included in the sum"
     );
-    assert_eq!(Before::default().words(), None);
+    assert_eq!(WaitsBefore::default().words(), None);
 }
 
 /// The statement that took the lock is usually not the one seen when others wait.
@@ -288,7 +288,7 @@ fn of_too_many_the_cheapest_are_taken_together() {
         let seconds = if number == 3 { 500.0 } else { 1.0 };
         let sums = Sums { seconds, variance: 1.0, waits: 1, most: 1 };
         let key = Arc::new(BlameKey { application: number.to_string().into(), ..BlameKey::default() });
-        let begun = Begun {
+        let begun = EpisodeStart {
             episode: number,
             pid: 1,
             backend_start: None,
@@ -302,7 +302,7 @@ fn of_too_many_the_cheapest_are_taken_together() {
             total: sums,
             begun: vec![begun],
             costs: vec![Cost { episode: number, key, sums }],
-            ended: vec![Ended { episode: number, ending: Ending::Itself, note: "".into() }],
+            ended: vec![EpisodeEnd { episode: number, ending: Ending::Itself, note: "".into() }],
             ..SnapshotBlame::default()
         }));
         assert!(blame.table.keys.len() <= KEYS && blame.table.episodes.len() <= EPISODES);
@@ -320,7 +320,7 @@ fn of_too_many_the_cheapest_are_taken_together() {
 /// A window contains the waits of its polls, also if the recorder was restarted.
 #[test]
 fn a_window_has_the_waits_of_its_polls() {
-    let mut window = Window::default();
+    let mut window = BlameTotals::default();
     let mut polls = Polls::default();
     for second in 0..20 {
         let blame = polls.waits(f64::from(second), &[(1, 41, -5.0), (2, 42, -5.0)]);

@@ -12,7 +12,7 @@ use crate::model::adapter::{
 use crate::model::lease::LeaseState;
 use crate::model::section::Observed;
 use crate::model::{Text, adapter};
-use crate::order::Order;
+use crate::order::SortExt;
 use crate::text;
 
 /// One finding for each installation that has lost jobs, for each that is not served or is behind, for each that is not

@@ -12,7 +12,7 @@ use crate::model::normal_wait::NormalWait;
 use crate::model::plan::Verb;
 use crate::model::wait_graph::{Party, Queue, Root, WaitGraph, Waiter};
 use crate::model::{Timestamp, statement, words};
-use crate::order::Order;
+use crate::order::SortExt;
 
 const ROOT_BLOCKER: &str = "root_blocker";
 const LEADER: &str = "leader";

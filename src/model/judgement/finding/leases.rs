@@ -98,7 +98,7 @@ fn expired_lease(row: &LeaseRow, summary: &str) -> Finding {
 
 /// Locks in Redis that never expire, or that no owner holds on a majority; and servers that do not answer.
 pub(super) fn redis_locks(input: &CheckInput<'_>) -> Vec<Finding> {
-    let leases = &input.snapshot.systems.redis;
+    let leases = &input.snapshot.sources.redis;
     let leaks = leases.rows.iter().filter(|row| row.leaks()).collect();
     let split = leases.rows.iter().filter(|row| row.standing == Standing::Split).collect();
     let mut findings = several(leaks, "redis_no_expiry", "never expire", |row| {

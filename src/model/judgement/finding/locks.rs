@@ -13,7 +13,7 @@ use crate::model::task::{JobState, TaskRow};
 use crate::model::view::SnapshotView;
 use crate::model::wait_graph::Party;
 use crate::model::{Timestamp, namespace, words};
-use crate::order::Order;
+use crate::order::SortExt;
 use crate::text::count;
 
 const IDLE_SESSION_LOCK: &str = "idle_session_lock";

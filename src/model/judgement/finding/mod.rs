@@ -27,14 +27,14 @@ use crate::model::id_generator::GeneratorId;
 use crate::model::lease::LeaseId;
 use crate::model::lock::LockTag;
 use crate::model::rate_limit::LimitId;
-use crate::model::systems::TextId;
+use crate::model::source_tables::NameHash;
 use crate::model::task::TaskId;
 use crate::model::thresholds::ExpectedBlocker;
 use crate::model::wait_graph::Party;
 use crate::model::work_queue::ItemId;
 use crate::model::{QueryText, Text, Timestamp};
 
-use crate::order::Order;
+use crate::order::SortExt;
 use crate::text::{fit, width};
 
 pub use blockers::NewRoots;
@@ -61,13 +61,13 @@ pub enum Subject {
     Lease(LeaseId),
     Item(ItemId),
     /// A job of another system.
-    Job(TextId),
+    Job(NameHash),
     /// A queue of another system.
-    JobQueue(TextId),
+    JobQueue(NameHash),
     /// A lease of another system.
-    JobLease(TextId),
+    JobLease(NameHash),
     /// A schedule of another system.
-    JobSchedule(TextId),
+    JobSchedule(NameHash),
     Queue,
     Limit(LimitId),
     Generator(GeneratorId),

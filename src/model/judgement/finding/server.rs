@@ -40,7 +40,7 @@ pub(super) fn growth(input: &CheckInput<'_>) -> Vec<Finding> {
     let snapshot = input.snapshot;
     let tasks = snapshot.task_sets.iter().filter(|set| set.tables.own_keys);
     let logs = tasks.filter_map(|set| Some((set.tables.executions.as_deref()?, set.tables.growth)));
-    let queues = snapshot.systems.counts.iter().filter(|table| table.source.own_keys);
+    let queues = snapshot.sources.counts.iter().filter(|table| table.source.own_keys);
     let queues = queues.map(|table| (&*table.source.name, table.source.growth));
     logs.chain(queues).filter_map(|(name, growth)| growth_finding(name, growth)).collect()
 }
@@ -196,7 +196,7 @@ pub(super) fn hidden_activity(input: &CheckInput<'_>) -> Vec<Finding> {
 /// wrong one.
 pub(super) fn hidden_tables(input: &CheckInput<'_>) -> Vec<Finding> {
     let sets = input.snapshot.task_sets.iter().map(|set| (&*set.tables.schedules, &set.tables.owner));
-    let tables = input.snapshot.systems.sections().map(|(_, source, ..)| (&*source.name, &source.owner));
+    let tables = input.snapshot.sources.sections().map(|(_, source, ..)| (&*source.name, &source.owner));
     let hiding: BTreeSet<_> = sets
         .chain(tables)
         .filter_map(|(name, owner)| Some((name, owner.stranger.as_deref()?, owner.hides.as_deref()?)))

@@ -6,7 +6,7 @@ use crate::model::backend::{Backend, State};
 use crate::model::lock::Prepared;
 use crate::model::section::Observed;
 use crate::model::wait_graph::Party;
-use crate::order::Order;
+use crate::order::SortExt;
 use crate::text;
 
 /// Columns for a gid in the short form; a gid may have 200 characters.

@@ -12,7 +12,7 @@ use crate::model::section::Observed;
 use crate::model::snapshot::Snapshot;
 use crate::model::wait_graph::{Holder, Party, Queue, Waiter};
 use crate::model::{Timestamp, words};
-use crate::order::Order;
+use crate::order::SortExt;
 use crate::text::count;
 
 pub(super) const LONG_WAIT: &str = "long_wait";

@@ -30,7 +30,7 @@ pub(super) fn silent_workers(input: &CheckInput<'_>) -> Vec<Finding> {
     });
     let items = input.queue.rows.iter().filter(|row| row.state == JobState::Running).filter_map(|row| {
         let item = row.item(snapshot)?;
-        snapshot.systems.items.get(row.table).filter(|table| table.source.own_keys)?;
+        snapshot.sources.items.get(row.table).filter(|table| table.source.own_keys)?;
         let what = format!("queue {}", text::one_line_prefix(&row.name(snapshot), SHORT * 2));
         let worker = (item.worker.as_deref(), row.pid);
         silent(input, (&what, Subject::Item(row.id)), worker, item.heartbeat_at)
@@ -134,7 +134,7 @@ fn unserved_items(input: &CheckInput<'_>) -> Vec<Finding> {
     let is_all = !pending.is_least && pending.number <= read as u64;
     let mut findings = Vec::new();
     for (table, rows) in late {
-        let Some(source) = snapshot.systems.items.get(table).map(|table| &table.source) else { continue };
+        let Some(source) = snapshot.sources.items.get(table).map(|table| &table.source) else { continue };
         let worker_types =
             source.own_keys.then(|| WorkerTypes::of(snapshot, &input.index, &source.name, WorkKind::Items));
         let Some(worker_types) = worker_types.flatten() else { continue };

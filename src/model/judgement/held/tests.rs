@@ -41,7 +41,7 @@ fn snapshot(seconds: i64, locks: &[Lock], backends: &[Backend]) -> Snapshot {
         detection: Detection::done(at(seconds)),
         task_sets: std::sync::Arc::default(),
         adapters: std::sync::Arc::default(),
-        systems: std::sync::Arc::default(),
+        sources: std::sync::Arc::default(),
         answers: Vec::new(),
         names: Arc::default(),
         poll_seconds: 0.5,

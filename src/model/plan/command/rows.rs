@@ -288,7 +288,7 @@ fn waits(context: &PlanContext<'_>, row: RowId) -> bool {
             next.is_some() && runs(row).is_none()
         }),
         RowId::Item(id) => context.view.item(id).is_some_and(|row| {
-            let table = snapshot.systems.items.get(row.table);
+            let table = snapshot.sources.items.get(row.table);
             matches!(row.state, JobState::Pending | JobState::Resting)
                 && table.is_some_and(|table| table.source.own_keys)
         }),

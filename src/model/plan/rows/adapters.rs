@@ -11,7 +11,7 @@ use crate::model::adapter::{
 use crate::model::lease::{LeaseRow, LeaseState};
 use crate::model::plan::question::is_typable;
 use crate::model::plan::{AdapterTarget, Caution, PlanContext, PlanIndex, TargetChange, TargetKind};
-use crate::model::systems::TextId;
+use crate::model::source_tables::NameHash;
 use crate::text;
 
 /// Length at which a text may have been truncated, in characters.
@@ -24,12 +24,12 @@ pub(super) fn typed(target: &AdapterTarget) -> Option<String> {
     (target.kind == ActionKind::Unlock).then(word)
 }
 
-pub(in crate::model::plan) fn can_give_back(context: &PlanContext<'_>, id: TextId) -> bool {
+pub(in crate::model::plan) fn can_give_back(context: &PlanContext<'_>, id: NameHash) -> bool {
     let row = context.view.adapters.rows.iter().find(|row| row.id == id && row.judged.state.is_lost());
     row.is_some_and(|row| installation_at(context, row.place).is_some_and(|one| recovery(one, row).is_ok()))
 }
 
-pub(in crate::model::plan) fn can_unlock(context: &PlanContext<'_>, id: TextId) -> bool {
+pub(in crate::model::plan) fn can_unlock(context: &PlanContext<'_>, id: NameHash) -> bool {
     let row = context.view.adapters.leases.iter().find(|row| row.id == id && row.state == LeaseState::Held);
     row.is_some_and(|row| installation_at(context, row.place.0).is_some_and(|one| unlock(one).is_ok()))
 }
@@ -170,7 +170,7 @@ fn facts(index: &PlanIndex<'_>, row: &JobRow, action: &AdapterAction) -> Vec<Str
 
 type FoundLease<'a> = (&'a LeaseRow, &'a InstallationRows, &'a AdapterLease);
 
-pub(super) fn lease_of<'a>(index: &PlanIndex<'a>, id: TextId) -> Option<FoundLease<'a>> {
+pub(super) fn lease_of<'a>(index: &PlanIndex<'a>, id: NameHash) -> Option<FoundLease<'a>> {
     let row = index.view.adapters.leases.iter().find(|row| row.id == id)?;
     let rows = index.snapshot.adapters.get(row.place.0)?;
     Some((row, rows, rows.leases.last_rows().get(row.place.1)?))

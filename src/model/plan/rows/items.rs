@@ -32,7 +32,7 @@ pub(super) fn planned(index: &PlanIndex<'_>, verb: Verb, row: Option<&ItemRow>) 
     let row = row.ok_or("was removed, or is done")?;
     let runs_again = verb != Verb::SetAside;
     let verb = verb.definition().item.ok_or("is an item")?;
-    let table = index.snapshot.systems.items.get(row.table);
+    let table = index.snapshot.sources.items.get(row.table);
     let (table, item) = table.zip(row.item(index.snapshot)).ok_or(GONE)?;
     let is_own = table.source.own_keys;
     refusal(verb, row, is_own).map_or(Ok(()), Err)?;

@@ -10,7 +10,7 @@ use crate::model::lease::{Lease, LeaseId, LeaseRow, LeaseState, REDIS, redis_id}
 use crate::model::plan::question::is_typable;
 use crate::model::plan::{Caution, CautionKind, PlanIndex, RowTarget, TargetChange, TargetKind};
 use crate::model::redis_lease::{LockValue, RedisLease};
-use crate::model::systems::TableRows;
+use crate::model::source_tables::TableRows;
 use crate::text;
 use locktop_tasks::literal::CUT;
 use locktop_tasks::message::{self, is_cut, moment, shown};
@@ -74,7 +74,7 @@ pub(super) fn planned(index: &PlanIndex<'_>, row: Option<&LeaseRow>) -> Found {
 type LeaseParts = (TargetKind, String, Vec<Caution>);
 
 fn in_table<'a>(index: &PlanIndex<'a>, row: &LeaseRow) -> Option<(&'a TableRows<Lease>, &'a Lease)> {
-    let tables = index.snapshot.systems.leases.iter();
+    let tables = index.snapshot.sources.leases.iter();
     let table = tables.filter(|table| table.source.name == row.source);
     table
         .flat_map(|table| table.section.last_rows().iter().map(move |lease| (table, lease)))
@@ -82,7 +82,7 @@ fn in_table<'a>(index: &PlanIndex<'a>, row: &LeaseRow) -> Option<(&'a TableRows<
 }
 
 fn in_redis(index: &PlanIndex<'_>, id: LeaseId) -> Option<Arc<RedisLease>> {
-    let rows = index.snapshot.systems.redis.rows.iter();
+    let rows = index.snapshot.sources.redis.rows.iter();
     rows.filter(|lease| lease.holder.is_lock())
         .find(|lease| redis_id(lease) == id)
         .map(|lease| Arc::new(lease.clone()))
@@ -140,7 +140,7 @@ fn redis(lease: &Arc<RedisLease>) -> Result<LeaseParts, &'static str> {
 
 /// Updates a target: after a renewal the holder is the same, and the row as shown now is what is compared.
 pub(super) fn follow(index: &PlanIndex<'_>, target: &mut RowTarget<Lease>) -> Option<TargetChange> {
-    let tables = &index.snapshot.systems.leases;
+    let tables = &index.snapshot.sources.leases;
     let table = tables.iter().find(|table| table.source.table == target.table)?;
     let taken_at = table.section.taken_at.unwrap_or(index.snapshot.taken_at);
     let id = Arc::clone(&target.id);
@@ -168,7 +168,7 @@ fn is_renewal(seen: &Lease, now: &Lease) -> bool {
 }
 
 pub(super) fn changed_in_redis(index: &PlanIndex<'_>, then: &RedisLease) -> Option<TargetChange> {
-    let redis = &index.snapshot.systems.redis;
+    let redis = &index.snapshot.sources.redis;
     let Some(now) = redis.rows.iter().find(|lease| lease.key == then.key) else {
         // Keys on a server that does not answer are not seen.
         return (redis.down() == 0 && !redis.cut).then_some(TargetChange::Gone);

@@ -160,7 +160,7 @@ pub(super) fn follow(index: &PlanIndex<'_>, what: &mut TargetKind) -> Option<Tar
         }
         TargetKind::Item(seen) => {
             // An item that is done is not read.
-            let tables = &index.snapshot.systems.items;
+            let tables = &index.snapshot.sources.items;
             let table = tables.iter().find(|table| table.source.table == seen.table)?;
             changed(&table.section, seen, |item| item.id)
         }

@@ -15,7 +15,7 @@ use crate::model::plan::{
 use crate::model::row_id::RowId;
 use crate::model::snapshot::Snapshot;
 use crate::model::task::{Execution, JobState, TaskKey, TaskRow, TaskSet, evidence};
-use crate::order::Order;
+use crate::order::SortExt;
 use crate::text;
 
 pub fn is_published(context: &PlanContext<'_>, table: u32) -> bool {

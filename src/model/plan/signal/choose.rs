@@ -9,7 +9,7 @@ use crate::model::plan::{Ask, PlanIndex, Refused, TargetScope, Verb};
 use crate::model::row_id::{LockOwner, RowId};
 use crate::model::task::TaskId;
 use crate::model::wait_graph::Party;
-use crate::order::Order;
+use crate::order::SortExt;
 
 #[derive(Debug, Default)]
 pub(super) struct SessionSelection {

@@ -6,7 +6,7 @@ use crate::model::lock::{Lock, LockTag, LockType};
 use crate::model::plan::{PlanEffect, PlanIndex, Verb};
 use crate::model::wait_graph::{Party, Queue, Release};
 use crate::model::words;
-use crate::order::Order;
+use crate::order::SortExt;
 use crate::text::{self, count};
 
 /// Maximum width of a query in a fact, in columns.

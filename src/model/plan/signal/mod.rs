@@ -12,7 +12,7 @@ use super::{
     Target, TargetChange, TargetKind, TargetScope, Verb,
 };
 use crate::model::wait_graph::Party;
-use crate::order::Order;
+use crate::order::SortExt;
 use work::SelectedSession;
 
 pub(super) use caution::of_execution;

@@ -39,7 +39,7 @@ pub(super) fn of_task(index: &PlanIndex<'_>, row: &TaskRow) -> Option<WorkAtRisk
 
 /// The attempt behind a row of the queue, if it is in one of locktop's own tables.
 pub(super) fn of_item(index: &PlanIndex<'_>, row: &ItemRow) -> Option<WorkAtRisk> {
-    let is_own = index.snapshot.systems.items.get(row.table)?.source.own_keys;
+    let is_own = index.snapshot.sources.items.get(row.table)?.source.own_keys;
     let item = row.item(index.snapshot).filter(|_| is_own)?;
     let worker = index.backend(row.pid?)?;
     let session = (item.backend_pid?, item.backend_start?);
@@ -100,7 +100,7 @@ pub(super) fn session_of_item(index: &PlanIndex<'_>, id: ItemId) -> Result<Selec
              then; use K on the session itself"
         )));
     }
-    let own_keys = index.snapshot.systems.items.get(row.table).is_some_and(|table| table.source.own_keys);
+    let own_keys = index.snapshot.sources.items.get(row.table).is_some_and(|table| table.source.own_keys);
     let start = row.item(index.snapshot).and_then(|item| item.backend_start).filter(|_| own_keys);
     Ok(SelectedSession { holds, work: of_item(index, row), ..SelectedSession::new(pid, start) })
 }

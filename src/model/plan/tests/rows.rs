@@ -139,7 +139,7 @@ fn redis(value: LockValue) -> View {
     let silent = ServerReading { server: "c".into(), keys: Err("no answer".into()) };
     let leases = merge(&[has("a", value.clone()), has("b", value), silent]);
     changed(&Builder::default().view(), |snapshot| {
-        Arc::make_mut(&mut snapshot.systems).redis = Arc::new(leases);
+        Arc::make_mut(&mut snapshot.sources).redis = Arc::new(leases);
     })
 }
 
@@ -159,7 +159,7 @@ fn a_lock_in_redis_is_compared_with_its_value() {
     assert_eq!(still_there(&plan, &context(&view)), [None]);
     let other = redis(LockValue::text(b"host-2:def"));
     assert_eq!(still_there(&plan, &context(&other)), [Some(TargetChange::OtherRow)]);
-    let unseen = changed(&view, |snapshot| Arc::make_mut(&mut snapshot.systems).redis = Arc::default());
+    let unseen = changed(&view, |snapshot| Arc::make_mut(&mut snapshot.sources).redis = Arc::default());
     assert_eq!(still_there(&plan, &context(&unseen)), [Some(TargetChange::Gone)]);
     let long = redis(LockValue::Text { bytes: b"host".as_slice().into(), whole: false });
     let plan = rows(&context(&long), Verb::Unlock, &[RowId::Lease(id)]);

@@ -10,12 +10,12 @@ use crate::model::backend::Backend;
 use crate::model::lock::{Lock, LockMode, LockModes, LockType};
 use crate::model::lock_key::LockKey;
 use crate::model::snapshot::Snapshot;
-use crate::model::statement::{Also, Role, Statement, StatementTarget, Take, first};
+use crate::model::statement::{Also, Role, Statement, StatementLock, StatementTarget, first};
 use crate::model::view::View;
 use crate::model::wait_graph::Party;
 use crate::model::{QueryText, Text, Timestamp};
 
-use crate::order::Order;
+use crate::order::SortExt;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Other {
@@ -97,7 +97,12 @@ pub struct Want<'a> {
     pub is_subject: bool,
 }
 
-pub fn wants<'a>(statement: &Statement, take: &Take, place: &'a Resolution, version: u32) -> Vec<Want<'a>> {
+pub fn wants<'a>(
+    statement: &Statement,
+    take: &StatementLock,
+    place: &'a Resolution,
+    version: u32,
+) -> Vec<Want<'a>> {
     let is_taken = take.since <= version && take.mode != LockMode::SIRead;
     let is_subject = take.is_subject;
     let want = |key: TakenKey, mode: LockMode| Want { key, mode, other: None, is_subject };
@@ -147,7 +152,7 @@ pub fn wants<'a>(statement: &Statement, take: &Take, place: &'a Resolution, vers
     found
 }
 
-fn role_fits(also: &Also, role: Role, take: &Take, is_partitioned: bool, only: bool) -> bool {
+fn role_fits(also: &Also, role: Role, take: &StatementLock, is_partitioned: bool, only: bool) -> bool {
     match also.role {
         Role::Below => role == Role::Below && !only,
         // INSERT locks only the partitions of its target table, but reads other tables with their children.

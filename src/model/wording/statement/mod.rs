@@ -42,7 +42,7 @@ pub struct Statement {
     /// `ALTER TABLE … ADD COLUMN, DROP COLUMN`, for example.
     pub name: String,
     /// Locks in the order of the text; each relation or object once, with the strongest mode.
-    pub takes: Vec<Take>,
+    pub takes: Vec<StatementLock>,
     /// Locks on further relations; the flag is true if only foreign keys in `names` count.
     pub also: Vec<(Also, bool)>,
     /// Constraints and columns in the statement, as far as `also` needs them.
@@ -93,7 +93,7 @@ impl fmt::Display for StatementTarget {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Take {
+pub struct StatementLock {
     pub target: StatementTarget,
     pub mode: LockMode,
     /// The mode on the table of an index.
@@ -106,7 +106,7 @@ pub struct Take {
     pub is_optional: bool,
 }
 
-impl Take {
+impl StatementLock {
     pub fn relation(&self) -> Option<&Relation> {
         match &self.target {
             StatementTarget::Relation(relation) => Some(relation),
@@ -118,7 +118,7 @@ impl Take {
 impl Statement {
     /// The mode on a relation with this name, `orders` or `shop.orders`.
     pub fn mode_on(&self, shown: &str) -> Option<LockMode> {
-        let is_it = |take: &&Take| take.relation().is_some_and(|relation| relation.is_called(shown));
+        let is_it = |take: &&StatementLock| take.relation().is_some_and(|relation| relation.is_called(shown));
         self.takes.iter().find(is_it).map(|take| take.mode)
     }
 

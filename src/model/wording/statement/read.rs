@@ -6,7 +6,7 @@ use super::pattern::{Matching, NamedObjects};
 use super::pieces::{Unknown, called, inside, near, psql, refused};
 use super::query::{self, ParsedQuery, QueryVerb};
 use super::token::{Token, TokenKind, tokens};
-use super::{Nowait, Statement, StatementTarget, Take, forms, script};
+use super::{Nowait, Statement, StatementLock, StatementTarget, forms, script};
 use super::{token, token::Relation};
 use crate::model::lock::LockMode;
 
@@ -322,10 +322,10 @@ impl Statement {
         }
         for call in query.calls {
             if matches!(call.act, Act::Lock | Act::Try) {
-                self.takes.push(Take {
+                self.takes.push(StatementLock {
                     mode: call.mode,
                     target: StatementTarget::Advisory(call.clone()),
-                    ..Take::default()
+                    ..StatementLock::default()
                 });
             }
             self.calls.push(call);
@@ -338,7 +338,7 @@ impl Statement {
                 take.mode = take.mode.max(mode);
                 take.is_subject |= is_subject;
             }
-            None => self.takes.push(Take { target, mode, is_subject, ..Take::default() }),
+            None => self.takes.push(StatementLock { target, mode, is_subject, ..StatementLock::default() }),
         }
     }
 
@@ -363,7 +363,7 @@ impl Statement {
     }
 }
 
-impl Default for Take {
+impl Default for StatementLock {
     fn default() -> Self {
         Self {
             target: StatementTarget::Notifications,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::token::{Token, split};
-use super::{Act, Statement, StatementPiece, StatementTarget, Take};
+use super::{Act, Statement, StatementLock, StatementPiece, StatementTarget};
 use crate::model::lock::LockMode;
 
 words! {
@@ -21,7 +21,7 @@ words! {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct HeldTake {
-    pub take: Take,
+    pub take: StatementLock,
     /// Index of the statement that takes it.
     pub from: usize,
     /// Index of the statement that releases it; `None` if the text ends before that.

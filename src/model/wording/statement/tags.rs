@@ -6,7 +6,7 @@ use locktop_locks::advisory::Key;
 use crate::model::lock_key::LockKey;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Use {
+pub enum KeyPurpose {
     Lock,
     /// The election of a leader.
     Election,
@@ -18,7 +18,7 @@ pub enum Use {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tag<'a> {
-    pub purpose: Use,
+    pub purpose: KeyPurpose,
     /// The name of the lock or the semaphore; None if the statement is redacted.
     pub name: Option<&'a str>,
     pub number: LockKey,
@@ -62,11 +62,11 @@ impl<'a> Tag<'a> {
         };
         let queue = |name: &'a str, purpose| of(purpose, name, &format!("{name} #queue"));
         match word {
-            "lead" => of(Use::Election, name, name),
+            "lead" => of(KeyPurpose::Election, name, name),
             "lock" => match name.rsplit_once(" #") {
-                Some((semaphore, "queue")) => queue(semaphore, Use::Queue),
-                Some((semaphore, count)) if is_count(count) => queue(semaphore, Use::Permits),
-                _ => of(Use::Lock, name, name),
+                Some((semaphore, "queue")) => queue(semaphore, KeyPurpose::Queue),
+                Some((semaphore, count)) if is_count(count) => queue(semaphore, KeyPurpose::Permits),
+                _ => of(KeyPurpose::Lock, name, name),
             },
             _ => None,
         }
@@ -76,10 +76,10 @@ impl<'a> Tag<'a> {
         let (word, number) = call.split_once('#')?;
         let (number, purpose) = number.split_once(' ').unwrap_or((number, ""));
         let purpose = match (word, purpose) {
-            ("lead", "") => Use::Election,
-            ("lock", "") => Use::Lock,
-            ("lock", "queue") => Use::Queue,
-            ("lock", "permits") => Use::Permits,
+            ("lead", "") => KeyPurpose::Election,
+            ("lock", "") => KeyPurpose::Lock,
+            ("lock", "queue") => KeyPurpose::Queue,
+            ("lock", "permits") => KeyPurpose::Permits,
             _ => return None,
         };
         Some(Self { purpose, name: None, number: LockKey::Bigint(number.parse().ok()?) })
@@ -88,10 +88,10 @@ impl<'a> Tag<'a> {
     fn numbered(&self) -> String {
         let LockKey::Bigint(number) = self.number else { return String::new() };
         match self.purpose {
-            Use::Lock => format!("/* lock#{number} */ "),
-            Use::Election => format!("/* lead#{number} */ "),
-            Use::Queue => format!("/* lock#{number} queue */ "),
-            Use::Permits => format!("/* lock#{number} permits */ "),
+            KeyPurpose::Lock => format!("/* lock#{number} */ "),
+            KeyPurpose::Election => format!("/* lead#{number} */ "),
+            KeyPurpose::Queue => format!("/* lock#{number} queue */ "),
+            KeyPurpose::Permits => format!("/* lock#{number} permits */ "),
         }
     }
 }
@@ -108,12 +108,12 @@ mod tests {
     #[test]
     fn a_tag_is_known_by_its_number_too() {
         for (call, purpose, name) in [
-            ("/* lead a b */ SELECT 1", Use::Election, "a b"),
-            ("/* lock a */ SELECT 1", Use::Lock, "a"),
-            ("/* lock a #2 */ SELECT 1", Use::Lock, "a #2"),
-            ("/* lock a #1-b */ SELECT 1", Use::Lock, "a #1-b"),
-            ("/* lock a #queue */ SELECT 1", Use::Queue, "a"),
-            ("/* lock a #1-3 */ /* lock b */ SELECT 1", Use::Permits, "a"),
+            ("/* lead a b */ SELECT 1", KeyPurpose::Election, "a b"),
+            ("/* lock a */ SELECT 1", KeyPurpose::Lock, "a"),
+            ("/* lock a #2 */ SELECT 1", KeyPurpose::Lock, "a #2"),
+            ("/* lock a #1-b */ SELECT 1", KeyPurpose::Lock, "a #1-b"),
+            ("/* lock a #queue */ SELECT 1", KeyPurpose::Queue, "a"),
+            ("/* lock a #1-3 */ /* lock b */ SELECT 1", KeyPurpose::Permits, "a"),
         ] {
             let tag = tags(call).next().unwrap();
             assert_eq!((tag.purpose, tag.name), (purpose, Some(name)), "{call}");

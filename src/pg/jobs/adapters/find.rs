@@ -6,7 +6,7 @@ use serde::Deserialize;
 use tokio_postgres::Client;
 
 use crate::model::Text;
-use crate::model::adapter::{Adapter, AdapterColumnKind, Need, TableName, TableRule};
+use crate::model::adapter::{Adapter, AdapterColumnKind, RequiredColumn, TableName, TableRule};
 use crate::pg::decode::value::{raw, text};
 use crate::pg::jobs::tables::NamedTable;
 use crate::pg::sql;
@@ -87,7 +87,7 @@ fn wanted(adapters: &[Arc<Adapter>]) -> String {
     serde_json::Value::Array(each.collect()).to_string()
 }
 
-fn needs(adapter: &Adapter) -> impl Iterator<Item = &Need> {
+fn needs(adapter: &Adapter) -> impl Iterator<Item = &RequiredColumn> {
     let versions = adapter.versions.iter().flat_map(|version| &version.needs);
     let queries = adapter.queries.iter().flat_map(|query| &query.needs);
     versions.chain(queries).chain(adapter.actions.iter().flat_map(|action| &action.needs))
@@ -216,7 +216,7 @@ impl FoundInstallation {
         first.and_then(|rule| self.tables.get(&rule.key)).map_or(0, |table| table.oid)
     }
 
-    pub(super) fn has(&self, needs: &[Need]) -> bool {
+    pub(super) fn has(&self, needs: &[RequiredColumn]) -> bool {
         needs.iter().all(|need| {
             let column = self.tables.get(&need.table).and_then(|table| table.column(&need.column));
             column.is_some_and(|column| {
@@ -313,7 +313,7 @@ impl AdapterTable {
     }
 }
 
-// Systems that have one table per queue: each queue is an installation.
+// SourceTables that have one table per queue: each queue is an installation.
 
 /// Number of queues read per schema, for systems that have one table per queue.
 const EACH: usize = 20;

@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::reader::{ANY, INT, Needed, Reads, TEXT, TableSource, filled};
 use crate::model::task::{Execution, Schedule};
 use crate::model::{Text, Timestamp};
-use crate::order::Order;
+use crate::order::SortExt;
 use crate::pg::jobs::tables::{Table, every};
 
 const RUNNING_ONES: &str = include_str!("../../../../assets/sql/tasks_running.sql");

@@ -27,7 +27,7 @@ use crate::model::lock::{Lock, LockTag};
 use crate::model::rate_limit::RateLimit;
 use crate::model::refusals::Refusals;
 use crate::model::snapshot::{Section, Snapshot};
-use crate::model::systems::{CountedWaits, Systems, table_kinds};
+use crate::model::source_tables::{CountedWaits, SourceTables, table_kinds};
 use crate::model::table_rows::TaskWorker;
 use crate::model::task::{Execution, Schedule, TaskSet};
 use crate::model::work_queue::{Item, StateCount};
@@ -128,7 +128,7 @@ impl Sources {
         before: Option<&Snapshot>,
         locks: &Section<Lock>,
         taken_at: Timestamp,
-    ) -> (Arc<Vec<TaskSet>>, Arc<Systems>) {
+    ) -> (Arc<Vec<TaskSet>>, Arc<SourceTables>) {
         if let (Some(reason), Some(before)) = (self.renewal.unknown(), before) {
             return aged(before, reason);
         }
@@ -145,7 +145,7 @@ async fn search_tables(client: &Client, search: &Search) -> Result<Readers, Sect
     Readers::prepare(client, search.scope, &search.found(client).await?).await
 }
 
-/// Sources with their own field in [`Systems`], and the code for all of them; the pairs of task tables come first.
+/// Sources with their own field in [`SourceTables`], and the code for all of them; the pairs of task tables come first.
 macro_rules! sources {
     ($($(#[$_doc:meta])* $_tag:literal $place:ident: $row:ident in $_columns:ident = $_section:literal,)*) => {
         #[derive(Debug, Default)]
@@ -184,7 +184,7 @@ macro_rules! sources {
             }
 
             async fn read(&self, client: &Client, before: Option<&Snapshot>) -> Answers {
-                let (old, locks) = (before.map(|before| &*before.systems), before.map(|before| &before.locks));
+                let (old, locks) = (before.map(|before| &*before.sources), before.map(|before| &before.locks));
                 let (tasks, $($place),*) = tokio::join!(
                     biased;
                     tasks::read(client, &self.tasks, before),
@@ -198,12 +198,12 @@ macro_rules! sources {
                 found: Answers,
                 decoding: &mut PollDecoding<'_>,
                 before: Option<&Snapshot>,
-            ) -> (Arc<Vec<TaskSet>>, Arc<Systems>) {
-                let old = before.map(|before| &*before.systems);
+            ) -> (Arc<Vec<TaskSet>>, Arc<SourceTables>) {
+                let old = before.map(|before| &*before.sources);
                 let sets = tasks::sets(&mut self.tasks, decoding, found.tasks, before);
-                let systems = Systems {
+                let systems = SourceTables {
                     $($place: decoding.tables(&mut self.$place, found.$place, old.map(|old| &*old.$place)),)*
-                    ..Systems::default()
+                    ..SourceTables::default()
                 };
                 (Arc::new(sets), Arc::new(systems))
             }
@@ -217,12 +217,12 @@ macro_rules! sources {
         }
 
         /// The content of an earlier snapshot, if it is not known whether the tables still exist.
-        fn aged(before: &Snapshot, reason: &Text) -> (Arc<Vec<TaskSet>>, Arc<Systems>) {
-            let (sets, old) = (&before.task_sets, &before.systems);
+        fn aged(before: &Snapshot, reason: &Text) -> (Arc<Vec<TaskSet>>, Arc<SourceTables>) {
+            let (sets, old) = (&before.task_sets, &before.sources);
             let sets = sets.iter().map(|set| tasks::aged(set, reason)).collect();
-            let systems = Systems {
+            let systems = SourceTables {
                 $($place: old.$place.iter().map(|table| table.stale(reason.clone())).collect(),)*
-                ..Systems::default()
+                ..SourceTables::default()
             };
             (Arc::new(sets), Arc::new(systems))
         }

@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 use super::reader::{INT, Needed, Reads, TEXT, TableSource, filled};
 use crate::model::work_queue::{Item, StateCount};
 use crate::model::{Text, Timestamp};
-use crate::order::Order;
+use crate::order::SortExt;
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::Texts;
 use crate::pg::decode::copy::{self, CopyValues};

@@ -13,7 +13,7 @@ use crate::model::id_generator::IdGenerator;
 use crate::model::lock::Lock;
 use crate::model::rate_limit::RateLimit;
 use crate::model::snapshot::Section;
-use crate::model::systems::{self, TableRows};
+use crate::model::source_tables::{self, TableRows};
 use crate::model::table_rows::table_rows;
 use crate::model::task::{Execution, KeyRule, Schedule};
 use crate::model::work_queue::Item;
@@ -159,7 +159,7 @@ pub(super) enum ChosenTable<'a> {
 
 #[derive(Debug)]
 pub(super) struct SourceReader<T> {
-    pub(super) source: Arc<systems::Source>,
+    pub(super) source: Arc<source_tables::Source>,
     /// OID and name of the table that this one belongs to, which its query may name.
     with: Option<(u32, Text)>,
     reading: Result<TableReading, Text>,
@@ -194,11 +194,11 @@ impl<T: TableSource> SourceReader<T> {
         let table = match chosen {
             ChosenTable::Table(table) => &Table { hides, key_rule, ..table.clone() },
             ChosenTable::Refused(name, reason) => {
-                let source = systems::Source { name, ..systems::Source::default() };
+                let source = source_tables::Source { name, ..source_tables::Source::default() };
                 return Ok(Self::new(source, with_name, Err(reason)));
             }
         };
-        let source = systems::Source {
+        let source = source_tables::Source {
             table: table.oid,
             name: table.label().into(),
             own_keys: T::own_keys(table),
@@ -223,7 +223,11 @@ impl<T: TableSource> SourceReader<T> {
         Ok(reader)
     }
 
-    fn new(source: systems::Source, with: Option<(u32, Text)>, reading: Result<TableReading, Text>) -> Self {
+    fn new(
+        source: source_tables::Source,
+        with: Option<(u32, Text)>,
+        reading: Result<TableReading, Text>,
+    ) -> Self {
         Self { source: Arc::new(source), with, reading, part: None, rest: 0, kind: PhantomData }
     }
 
@@ -270,7 +274,7 @@ pub(super) fn statement<T: TableSource>(
     })
 }
 
-fn same<'a, T>(old: Option<&'a [TableRows<T>]>, source: &systems::Source) -> Option<&'a TableRows<T>> {
+fn same<'a, T>(old: Option<&'a [TableRows<T>]>, source: &source_tables::Source) -> Option<&'a TableRows<T>> {
     old?.iter().find(|table| *table.source == *source)
 }
 

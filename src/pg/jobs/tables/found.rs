@@ -10,7 +10,7 @@ use crate::model::Text;
 use crate::model::table_rows::Growth;
 use crate::model::table_rows::Owner;
 use crate::model::task::KeyRule;
-use crate::order::Order;
+use crate::order::SortExt;
 use crate::pg::decode::copy::CHARACTERS;
 use crate::pg::decode::value::{raw, text};
 use crate::pg::sql::guard;

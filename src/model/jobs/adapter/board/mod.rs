@@ -14,18 +14,18 @@ use crate::model::lease::LeaseRow;
 use crate::model::lock::Lock;
 use crate::model::lock_key::LockKey;
 use crate::model::snapshot::{Epoch, Server, Snapshot};
-use crate::model::systems::TextId;
+use crate::model::source_tables::NameHash;
 use crate::model::thresholds::Thresholds;
 use crate::model::{Text, Timestamp};
 
-use crate::order::Order;
+use crate::order::SortExt;
 
 /// A backend may have started this many seconds after the recorded start of its job.
 const STARTING: f64 = 10.0;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobRow {
-    pub id: TextId,
+    pub id: NameHash,
     /// The installation's label: `GoodJob`, with its schema if there are several.
     pub source: Text,
     pub place: usize,
@@ -97,7 +97,7 @@ impl AdapterBoard {
 }
 
 /// Since when the key of a run or a worker was free in every snapshot, or no worker had a session.
-pub(crate) type Marks = FxHashMap<(TextId, Option<Timestamp>), Timestamp>;
+pub(crate) type Marks = FxHashMap<(NameHash, Option<Timestamp>), Timestamp>;
 
 /// State over several snapshots: which keys stay free. It is valid for one connection to one run of one server.
 #[derive(Debug, Clone, Default)]
@@ -172,9 +172,9 @@ struct AdapterBoardBuilder<'a> {
 
 impl AdapterBoardBuilder<'_> {
     /// The id of a row of the installation by its kind and its own id.
-    fn id(&self, row: &str) -> TextId {
+    fn id(&self, row: &str) -> NameHash {
         let installation = &self.rows.installation;
-        TextId::of(&installation.adapter.name, &format!("{} {row}", installation.oid))
+        NameHash::of(&installation.adapter.name, &format!("{} {row}", installation.oid))
     }
 
     /// Since when no session of its workers was seen, tracked like a free lock.
@@ -185,7 +185,7 @@ impl AdapterBoardBuilder<'_> {
         Some(self.free_since((self.id("sessions"), None), free))
     }
 
-    fn free_since(&self, run: (TextId, Option<Timestamp>), free: &mut Marks) -> Timestamp {
+    fn free_since(&self, run: (NameHash, Option<Timestamp>), free: &mut Marks) -> Timestamp {
         let since = self.before.get(&run).copied().unwrap_or(self.snapshot.taken_at);
         free.insert(run, since);
         since
@@ -252,7 +252,7 @@ impl AdapterBoardBuilder<'_> {
     fn key(
         &self,
         key: Option<LockKey>,
-        run: (TextId, Option<Timestamp>),
+        run: (NameHash, Option<Timestamp>),
         signs: [Option<Timestamp>; 3],
         free: &mut Marks,
     ) -> Sign {

@@ -6,12 +6,12 @@ use super::{AdapterBoardBuilder, Marks, Proof};
 use crate::model::adapter::{AdapterLease, AdapterSchedule, COUNTED, Job, JobState, Part, Worker};
 use crate::model::judge::{Facts, judge_worker};
 use crate::model::lease::{LeaseRow, LeaseState};
-use crate::model::systems::TextId;
+use crate::model::source_tables::NameHash;
 use crate::model::{Text, Timestamp};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkerRow {
-    pub id: TextId,
+    pub id: NameHash,
     pub source: Text,
     pub place: (usize, usize),
     pub worker: Worker,
@@ -141,7 +141,7 @@ impl AdapterBoardBuilder<'_> {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScheduleRow {
-    pub id: TextId,
+    pub id: NameHash,
     pub source: Text,
     pub place: (usize, usize),
     pub schedule: AdapterSchedule,
@@ -185,7 +185,7 @@ impl AdapterBoardBuilder<'_> {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueueRow {
-    pub id: TextId,
+    pub id: NameHash,
     pub source: Text,
     pub place: usize,
     /// None: all queues of the installation.

@@ -86,7 +86,7 @@ impl Stage {
             detection: Detection::done(now()),
             task_sets: Arc::default(),
             adapters: Arc::default(),
-            systems: Arc::default(),
+            sources: Arc::default(),
             answers: Vec::new(),
             names: Arc::new(names),
             poll_seconds: 0.0,

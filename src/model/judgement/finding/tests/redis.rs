@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::redis_lease::{Expiry, KeyReading, LockValue, ServerReading, merge};
-use crate::model::systems::Systems;
+use crate::model::source_tables::SourceTables;
 use crate::sample::{self, Builder};
 
 /// The keys, values and terms of a server. None: the server is down.
@@ -20,7 +20,8 @@ fn reported(servers: &[Keys]) -> Vec<String> {
     };
     let readings: Vec<_> = servers.iter().copied().map(reading).collect();
     let mut snapshot = Builder::default().snapshot();
-    snapshot.systems = Arc::new(Systems { redis: Arc::new(merge(&readings)), ..Systems::default() });
+    snapshot.sources =
+        Arc::new(SourceTables { redis: Arc::new(merge(&readings)), ..SourceTables::default() });
     let view = sample::view(snapshot, 1);
     let about = view.findings.iter().filter(|finding| finding.check.starts_with("redis"));
     about.map(|finding| finding.summary.to_string()).collect()

@@ -294,7 +294,7 @@ fn an_idle_transaction_is_reported_before_it_blocks() {
 
 #[test]
 fn a_thousand_tables_that_fail_for_one_reason_are_one_finding() {
-    use crate::model::systems::{Source, TableRows};
+    use crate::model::source_tables::{Source, TableRows};
     let mut stage = Stage::new();
     let table = |name: String, reason: String| {
         let source = std::sync::Arc::new(Source { name: name.into(), ..Source::default() });
@@ -308,7 +308,7 @@ fn a_thousand_tables_that_fail_for_one_reason_are_one_finding() {
     let mut leases: Vec<_> = (0..1000).map(|number| untrusted("mallory", number)).collect();
     leases.extend((1000..1005).map(|number| untrusted("bob", number)));
     leases.push(table("x.distlock".to_owned(), "x.distlock was locked a moment ago".to_owned()));
-    std::sync::Arc::make_mut(&mut stage.snapshot.systems).leases = leases;
+    std::sync::Arc::make_mut(&mut stage.snapshot.sources).leases = leases;
     let found: Vec<_> = stage.find().iter().map(|finding| finding.summary.to_string()).collect();
     assert_eq!(
         found,

@@ -14,7 +14,7 @@ use crate::model::table_rows::{
 use crate::model::task::KeyRule;
 use crate::model::{Text, Timestamp};
 
-pub use crate::model::table_rows::TextId;
+pub use crate::model::table_rows::NameHash;
 
 rows! {
     as source_rows;
@@ -72,7 +72,7 @@ impl<T> TableRows<T> {
     }
 }
 
-/// The kinds of tables, in the order in which they are read: the number of the part in a recording, the field of [`Systems`],
+/// The kinds of tables, in the order in which they are read: the number of the part in a recording, the field of [`SourceTables`],
 /// a row, its columns in a recording, and the name of the section. Passes them on to another macro.
 macro_rules! table_kinds {
     ($to:ident) => {
@@ -102,13 +102,13 @@ macro_rules! systems {
     ($($(#[$doc:meta])* $_tag:literal $kind:ident: $row:ident in $_columns:ident = $section:literal,)*) => {
         /// The tables of each kind, of which there may be several in different schemas.
         #[derive(Debug, Clone, Default)]
-        pub struct Systems {
+        pub struct SourceTables {
             $($(#[$doc])* pub $kind: Vec<TableRows<$row>>,)*
             /// Locks in Redis; without servers if none is configured.
             pub redis: Arc<RedisLeases>,
         }
 
-        impl Systems {
+        impl SourceTables {
             /// The section of each table, with when it was read, and why it is unknown.
             pub fn sections(
                 &self,
@@ -136,7 +136,7 @@ macro_rules! systems {
 
 table_kinds!(systems);
 
-impl Systems {
+impl SourceTables {
     /// The counts for a lock, if any; if several tables have it, the first.
     pub fn counted(&self, tag: &LockTag) -> Option<&CountedWaits> {
         let mut rows = self.contended.iter().flat_map(|table| table.section.last_rows().iter());

@@ -6,7 +6,7 @@ use tokio_postgres::Client;
 
 use super::known::LastResults;
 use super::link::PollLink;
-use super::names::{NameCache, Used};
+use super::names::{NameCache, ReferencedNames};
 use super::opening::Opening;
 use super::prepare::{self, PollStatements, PooledTransaction, prepare};
 use super::sections::{self, Blocking, PollTick, Scan};
@@ -20,7 +20,7 @@ use crate::model::snapshot::{Detection, Pooling, Section, Server, Snapshot, Tls}
 use crate::pg::Scope;
 use crate::pg::SectionError;
 use crate::pg::decode::Texts;
-use crate::pg::decode::backends::{Backends, KnownBackends};
+use crate::pg::decode::backends::{BackendsDecoder, KnownBackends};
 use crate::pg::decode::locks::ReadingSession;
 use crate::pg::jobs::adapters::Adapters;
 use crate::pg::jobs::sources::Sources;
@@ -36,10 +36,10 @@ enum SessionStatements {
 }
 
 #[derive(Debug)]
-pub struct Session {
+pub struct PollConnection {
     client: Arc<Client>,
     link: PollLink,
-    hold: SessionStatements,
+    session_statements: SessionStatements,
     /// Does not change, except for the counters of the last poll.
     server: Server,
     names: NameCache,
@@ -52,7 +52,7 @@ pub struct Session {
     clock: Option<(Timestamp, std::time::Instant)>,
 }
 
-impl Session {
+impl PollConnection {
     /// Connects and prepares: three round trips after the handshake before the first snapshot.
     pub async fn open(info: &ConnInfo, limits: PollLimits) -> Result<Self, OpenError> {
         Self::open_behind(info, limits, None).await
@@ -83,7 +83,7 @@ impl Session {
             tls: Tls::of(place.tls),
             ..ready.server
         };
-        let hold = match ready.statements {
+        let session_statements = match ready.statements {
             Some(statements) => SessionStatements::Own(statements),
             None => SessionStatements::Pooled(Box::new(PooledTransaction::new(ready.own_path, &limits))),
         };
@@ -91,7 +91,7 @@ impl Session {
         Ok(Self {
             client: Arc::new(client),
             link: PollLink::watch(driver),
-            hold,
+            session_statements,
             server,
             names: ready.names,
             sources: ready.sources,
@@ -104,7 +104,7 @@ impl Session {
     }
 
     fn scope(&self) -> Scope {
-        match self.hold {
+        match self.session_statements {
             SessionStatements::Own(_) => Scope::Own,
             SessionStatements::Pooled(_) => Scope::Open,
         }
@@ -167,7 +167,7 @@ impl Session {
         let answered = clock::monotonic().duration_since(started).as_secs_f64();
         let used = scan.used(before, &self.server);
         let name_timeout = self.limits.name_timeout;
-        if let SessionStatements::Own(_) = self.hold {
+        if let SessionStatements::Own(_) = self.session_statements {
             self.names.resolve(&self.client, used, name_timeout).await;
             let snapshot = self.assemble(scan, before, taken_at, answered);
             self.sources.search_again(&self.client, name_timeout).await;
@@ -190,7 +190,7 @@ impl Session {
 
     /// The statements of one poll. A shared session is borrowed from here on, until it is returned.
     async fn statements(&mut self) -> Result<PollStatements, PollError> {
-        match &self.hold {
+        match &self.session_statements {
             SessionStatements::Own(statements) => Ok(statements.clone()),
             SessionStatements::Pooled(transaction) => {
                 let reads = self.reads();
@@ -206,7 +206,7 @@ impl Session {
     }
 
     /// Looks up what a dedicated session looks up next to the poll.
-    async fn resolve_pooled(&mut self, used: Used) -> Result<(), tokio_postgres::Error> {
+    async fn resolve_pooled(&mut self, used: ReferencedNames) -> Result<(), tokio_postgres::Error> {
         let Self { client, names, sources, .. } = self;
         let timeout = self.limits.poll_timeout;
         Scope::Open.apart(client, names.resolve(client, used, timeout)).await?;
@@ -252,18 +252,19 @@ impl Session {
         let asked = before.map_or_else(Vec::new, |before| waiters(before, &self.limits));
         let safe = before.map_or_else(Vec::new, |before| sections::waiters(before, self.limits.ask));
         let databases = self.names.database_oids();
-        let telling = self.known.changes_to_send(&self.limits);
+        let changes = self.known.changes_to_send(&self.limits);
         let (client, scope) = (&*self.client, self.scope());
         let encodings = self.names.encodings();
         let reader = ReadingSession { datid: self.server.datid, pid: self.server.own_pid };
         let LastResults { locks: known_locks, backends: known_backends, .. } = &self.known;
-        let activity = Backends::new(&mut self.texts, known_backends, &telling.poll, encodings.clone());
+        let activity =
+            BackendsDecoder::new(&mut self.texts, known_backends, &changes.poll, encodings.clone());
         let (blocking, told, locks, (backends, prepared), (sources, tick)) = join5(
             scope.alone(client, sections::blocking(client, statements.blocking.as_ref(), &asked, &safe)),
-            sections::send_changes(client, &statements.known, &telling),
+            sections::send_changes(client, &statements.known, &changes),
             scope.alone(
                 client,
-                sections::locks(client, statements.locks.of(&telling), reader, known_locks, &telling.poll),
+                sections::locks(client, statements.locks.of(&changes), reader, known_locks, &changes.poll),
             ),
             join(
                 scope.alone(client, sections::backends(client, &statements.backends, activity)),
@@ -276,7 +277,7 @@ impl Session {
         )
         .await;
         let answers = blocking.as_ref().map_or(&[][..], |blocking| &blocking.answers);
-        self.known.learn(&telling, (&locks, answers), &self.limits);
+        self.known.learn(&changes, (&locks, answers), &self.limits);
         Scan { blocking, sent: told, locks, backends, prepared, sources, tick }
     }
 
@@ -359,7 +360,7 @@ impl Session {
                 adapters: self.adapters.detection(taken_at, before),
             },
             task_sets,
-            systems,
+            sources: systems,
             adapters,
             answers,
             names: self.names.names(),

@@ -35,7 +35,7 @@ pub(super) enum BufferStep {
 }
 
 #[derive(Debug)]
-pub(super) struct TroubleBuffer {
+pub(super) struct IncidentBuffer {
     around: Around,
     waiting: VecDeque<BufferedSnapshot>,
     size: usize,
@@ -43,7 +43,7 @@ pub(super) struct TroubleBuffer {
     critical: Option<Timestamp>,
 }
 
-impl TroubleBuffer {
+impl IncidentBuffer {
     pub(super) fn new(around: Around) -> Self {
         Self { around, waiting: VecDeque::new(), size: 0, critical: None }
     }

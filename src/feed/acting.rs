@@ -12,7 +12,7 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 
 use crate::model::snapshot::Pooling;
 use crate::model::view::{ConnectionState, View};
-use crate::pg::poll::{PollLimits, Session, message, open_second, silence, take_back};
+use crate::pg::poll::{PollConnection, PollLimits, message, open_second, silence, take_back};
 use crate::{action, clock};
 use pg_connect::Backoff;
 use pg_connect::connect::Connection;
@@ -25,15 +25,15 @@ const LASTING: Duration = Duration::from_secs(10);
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The connection, or why there is none. None: not yet attempted.
-type Slot = Option<Result<ActionConnection, String>>;
+type Slot = Option<Result<OpenConnection, String>>;
 
 #[derive(Debug)]
-pub struct StandbyConnection {
+pub struct ActingConnection {
     slot: watch::Receiver<Slot>,
     keeper: JoinHandle<()>,
 }
 
-impl StandbyConnection {
+impl ActingConnection {
     /// Opens the connection in the background. While the poll (the sender of `views`) has no connection, none is attempted:
     /// one client that reconnects is enough.
     pub fn keep(info: ConnInfo, limits: PollLimits, views: watch::Receiver<Arc<View>>) -> Self {
@@ -41,14 +41,14 @@ impl StandbyConnection {
         Self { slot, keeper: tokio::spawn(keep(info, limits, views, sender)) }
     }
 
-    /// Waits for the connection while it is being opened, for at most `timeout`. The error is why there is none, in one line.
+    /// Waits for the connection while it is being opened, for at most `timeout`. The error is why there is none, in one open.
     pub async fn client(&self, timeout: Duration) -> Result<Arc<Client>, String> {
         let mut slot = self.slot.clone();
         let waited = tokio::time::timeout(timeout, slot.wait_for(|slot| usable(slot).is_some())).await;
         if let Ok(Ok(slot)) = waited
-            && let Some(line) = usable(&slot)
+            && let Some(open) = usable(&slot)
         {
-            return Ok(Arc::clone(&line.client));
+            return Ok(Arc::clone(&open.client));
         }
         match &*self.slot.borrow() {
             Some(Err(reason)) => Err(reason.clone()),
@@ -64,23 +64,23 @@ impl StandbyConnection {
     }
 
     pub fn is_pooled(&self) -> bool {
-        usable(&self.slot.borrow()).is_some_and(|line| line.pooling == Pooling::Transactions)
+        usable(&self.slot.borrow()).is_some_and(|open| open.pooling == Pooling::Transactions)
     }
 
     /// The process id of its backend. None without a connection, or if a pooler assigns a different backend each time.
     pub fn pid(&self) -> Option<i32> {
-        usable(&self.slot.borrow()).and_then(|line| line.pid)
+        usable(&self.slot.borrow()).and_then(|open| open.pid)
     }
 }
 
-impl Drop for StandbyConnection {
+impl Drop for ActingConnection {
     fn drop(&mut self) {
         self.keeper.abort();
     }
 }
 
-fn usable(slot: &Slot) -> Option<&ActionConnection> {
-    slot.as_ref()?.as_ref().ok().filter(|line| !line.client.is_closed())
+fn usable(slot: &Slot) -> Option<&OpenConnection> {
+    slot.as_ref()?.as_ref().ok().filter(|open| !open.client.is_closed())
 }
 
 async fn pid(client: &Client) -> Option<i32> {
@@ -125,9 +125,9 @@ async fn keep(
             Ok((Connection { client, mut driver, .. }, pooling)) => {
                 let opened = clock::monotonic();
                 let pid = if pooling == Pooling::Transactions { None } else { pid(&client).await };
-                let line = ActionConnection { pid, client: Arc::new(client), pooling };
-                let client = Arc::clone(&line.client);
-                let _ = slot.send(Some(Ok(line)));
+                let open = OpenConnection { pid, client: Arc::new(client), pooling };
+                let client = Arc::clone(&open.client);
+                let _ = slot.send(Some(Ok(open)));
                 // One reference is held here, and one by the slot.
                 let in_use = || Arc::strong_count(&client) > 2;
                 let reason = tokio::select! {
@@ -161,16 +161,16 @@ async fn keep(
 }
 
 #[derive(Debug, Clone)]
-pub struct ActionConnection {
+pub struct OpenConnection {
     pub client: Arc<Client>,
     /// The process id. `None` if unknown, or if it changes each time.
     pub pid: Option<i32>,
     pub pooling: Pooling,
 }
 
-impl ActionConnection {
+impl OpenConnection {
     /// The poll's connection, if others may use it.
-    pub(super) fn of(session: &Session) -> Option<Self> {
+    pub(super) fn of(session: &PollConnection) -> Option<Self> {
         let server = session.server();
         Some(Self { client: session.client()?, pid: Some(server.own_pid), pooling: server.pooling })
     }
@@ -184,19 +184,19 @@ const ANSWER: Duration = Duration::from_secs(4);
 
 #[derive(Debug, Clone)]
 pub struct ActionConnections {
-    pub standby: Arc<StandbyConnection>,
-    /// The poll's connection, used if the standby one is not available. `None` if it must not be used.
-    pub poll: watch::Receiver<Option<ActionConnection>>,
+    pub acting: Arc<ActingConnection>,
+    /// The poll's connection, used if the acting one is not available. `None` if it must not be used.
+    pub poll: watch::Receiver<Option<OpenConnection>>,
 }
 
 impl action::Connections for ActionConnections {
     async fn client(&self) -> Result<Arc<Client>, String> {
-        let why = match self.standby.ready(OPENING).await {
+        let why = match self.acting.ready(OPENING).await {
             Ok(client) if answers(&client).await => return Ok(client),
             Ok(_) => "the server does not answer".to_owned(),
             Err(why) => why,
         };
-        let poll = self.poll.borrow().as_ref().map(|line| Arc::clone(&line.client));
+        let poll = self.poll.borrow().as_ref().map(|open| Arc::clone(&open.client));
         match poll {
             Some(client) if answers(&client).await => Ok(client),
             _ => Err(format!("no connection: {why}")),
@@ -204,22 +204,22 @@ impl action::Connections for ActionConnections {
     }
 
     fn pids(&self) -> Vec<i32> {
-        let poll = self.poll.borrow().as_ref().and_then(|line| line.pid);
-        poll.into_iter().chain(self.standby.pid()).collect()
+        let poll = self.poll.borrow().as_ref().and_then(|open| open.pid);
+        poll.into_iter().chain(self.acting.pid()).collect()
     }
 }
 
 /// Resets both sessions at exit if a pooler will pass them to other clients.
-pub async fn leave(view: &View, poll: Option<ActionConnection>, standby: Option<&StandbyConnection>) {
+pub async fn leave(view: &View, poll: Option<OpenConnection>, acting: Option<&ActingConnection>) {
     if pooling(view) != Some(Pooling::Sessions) {
         return;
     }
-    let standby = match standby {
+    let acting = match acting {
         // It may be connecting.
-        Some(standby) => standby.client(OPENING).await.ok(),
+        Some(acting) => acting.client(OPENING).await.ok(),
         None => None,
     };
-    for client in poll.map(|line| line.client).into_iter().chain(standby) {
+    for client in poll.map(|open| open.client).into_iter().chain(acting) {
         take_back(&client).await;
     }
 }
