@@ -18,8 +18,8 @@ const REDLOCK: &str = include_str!("article/redlock.py");
 const DISTRIBUTED_LOCK: &str = include_str!("article/distributed_lock.py");
 const USES: &str = include_str!("article/uses.py");
 
-/// Runs a printed recipe, and then a scenario with it; what the scenario printed, line by line. `import redis` in a
-/// recipe finds nothing in it that it needs.
+/// Runs a printed recipe and then a scenario that uses it; returns the lines that the scenario printed. The
+/// `redis` module that a recipe imports is empty: the recipes need nothing from it.
 async fn python(servers: &[RedisServer], recipe: &str, scenario: &str) -> Vec<String> {
     let program = format!(
         "import sys, types\nsys.modules['redis'] = types.ModuleType('redis')\n{CLIENT}\n{recipe}\n{scenario}\n"
@@ -60,7 +60,7 @@ print('not reached')";
     let row = read_once(vec![url(&server)], RedisOptions::default()).await.leases.rows[0].clone();
     assert!(row.leaks());
     assert_eq!((row.expiry, row.standing), (Expiry::Never, Standing::Held));
-    // No client gets it any more, however long it waits.
+    // No client can acquire it again, however long it waits.
     let next = "print(RedisLock(redis_client, 'lock:a', timeout=1).acquire())";
     assert_eq!(alone(&server, SETNX, next).await, ["False"]);
     // RedisLocks sets both at once: there is no state in between, and its lock is no leak.

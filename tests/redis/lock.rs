@@ -115,12 +115,12 @@ async fn a_waiter_that_is_dropped_or_dead_is_not_waited_for() {
         let locks = locks.clone();
         async move { locks.acquire("lock:a", TIMEOUT).await.map(drop) }
     });
-    wait_until("the dead to be forgotten", async || {
+    wait_until("the dead waiter to be forgotten", async || {
         run(&connection, "ZRANK locktop_line:{lock:a} dead").await == Reply::Nil && waiters().await == 1
     })
     .await;
     waiter.abort();
-    wait_until("the dropped to be forgotten", async || waiters().await == 0).await;
+    wait_until("the dropped waiter to be forgotten", async || waiters().await == 0).await;
     assert!(held.release().await.was_held());
     assert!(locks.acquire("lock:a", TIMEOUT).await.unwrap().unwrap().release().await.was_held());
 }
@@ -143,7 +143,7 @@ async fn the_watchdog_renews_for_longer_than_the_term() {
     let guard = locks.try_acquire("lock:a").await.unwrap().unwrap();
     let first = guard.valid_until();
     let end = first + Duration::from_millis(500);
-    wait_until("the first term to be over", async || clock::since_boot() > end).await;
+    wait_until("the first term to end", async || clock::since_boot() > end).await;
     assert!(guard.is_held());
     assert!(guard.valid_until() > first);
     assert!(locks.try_acquire("lock:a").await.unwrap().is_none());
@@ -312,7 +312,8 @@ async fn work_takes_no_step_after_a_pause_longer_than_the_term() {
     let mut steps = 0;
     let locks = locks(&server, term);
     let cut = locks.with("lock:a", TIMEOUT, async {
-        // The renewing task begins to wait for its time: only the clock knows afterwards that the term is over.
+        // The renewing task begins to wait for its time: only the clock shows afterwards that the term has
+        // ended.
         tokio::task::yield_now().await;
         steps += 1;
         std::thread::sleep(2 * term);

@@ -27,7 +27,7 @@ use std::time::Duration;
 use locktop::demo::redis::RedisServer;
 use locktop::redis::{Command, Connection, RedisUrl, Reply};
 
-/// A server, or a failure that says how to get one.
+/// A server; panics with the way to install one if there is none.
 async fn server() -> RedisServer {
     start(&[]).await
 }

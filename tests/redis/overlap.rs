@@ -1,8 +1,9 @@
-//! Many clients, five servers that die, come back empty, and stand still: at no moment do two clients hold the lock.
+//! Many clients, and five servers that crash, restart empty, and freeze: two clients never hold the lock at
+//! once.
 //!
-//! What a client is sure of is `[acquired, valid until]`, or until it released or was told of a loss, all on the one
-//! clock of this machine that nothing moves. The choices are drawn from a seed, which a failure names; `LOCKTOP_TEST_SEED` sets
-//! it. How the system interleaves it all is another thing each time.
+//! A client is sure of the lock during `[acquired, valid until]`, or until it released the lock or a loss was
+//! reported. All times are of the monotonic clock of this machine. The choices are drawn from a seed, which a
+//! failure prints; `LOCKTOP_TEST_SEED` sets it. The system interleaves the clients differently in each run.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,7 +21,7 @@ use crate::{servers, urls};
 const TERM: Duration = Duration::from_secs(3);
 const KEY: &str = "lock:one";
 
-/// How a client let go of the lock.
+/// How a client gave up the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Released,
@@ -39,7 +40,7 @@ struct Interval {
     end: End,
 }
 
-/// What is to happen before the test ends.
+/// The events that must occur before the test ends.
 struct Goal {
     intervals: usize,
     renewed: usize,
@@ -52,7 +53,7 @@ struct Goal {
 struct Record {
     intervals: Mutex<Vec<Interval>>,
     deaths: AtomicU32,
-    /// Grows when three servers are to die at once, while somebody holds the lock for long.
+    /// Increases when three servers are to crash at once, while a client holds the lock for a long time.
     cuts: AtomicU32,
     over: AtomicBool,
 }
@@ -99,7 +100,7 @@ async fn client(number: u64, locks: RedisLocks, seed: u64, record: Arc<Record>) 
     }
 }
 
-/// Lets a server die and stand still; most of the time a majority is there. The first three die together at times.
+/// Lets servers crash and freeze; most of the time a majority is up. The first three crash together at times.
 async fn trouble(mut server: RedisServer, number: u64, seed: u64, record: Arc<Record>) {
     let mut random = Rng::with_seed(seed ^ (number + 1).wrapping_mul(0x00a5_a5a5));
     let mut cuts = 0;
@@ -124,7 +125,7 @@ async fn trouble(mut server: RedisServer, number: u64, seed: u64, record: Arc<Re
     }
 }
 
-/// Sleeps, and less when it is over or something else happens.
+/// Sleeps, but no longer once the test is over or the other condition holds.
 async fn rest(time: Duration, record: &Record, other: impl Fn(&Record) -> bool) {
     let until = clock::monotonic() + time;
     while clock::monotonic() < until && !record.over.load(Ordering::SeqCst) && !other(record) {
@@ -172,7 +173,7 @@ async fn round(seed: u64, goal: Goal, longest: Duration) {
         record.deaths.load(Ordering::SeqCst),
         started.elapsed().as_secs_f64(),
     );
-    assert!(reached, "seed {seed}: too little happened in {longest:?} to say anything");
+    assert!(reached, "seed {seed}: too few events in {longest:?} for a result");
 }
 
 fn seed() -> Option<u64> {

@@ -21,14 +21,14 @@ fn options() -> RedisOptions {
     }
 }
 
-/// The state in which something holds.
+/// Waits until a condition holds, and returns that state.
 async fn until(
     states: &mut Receiver<RedisState>,
     what: &str,
     holds: impl Fn(&RedisLeases) -> bool,
 ) -> RedisState {
     let found = tokio::time::timeout(TIMEOUT, states.wait_for(|state| holds(&state.leases))).await;
-    found.unwrap_or_else(|_| panic!("waited in vain for {what}")).unwrap().clone()
+    found.unwrap_or_else(|_| panic!("timed out waiting for {what}")).unwrap().clone()
 }
 
 /// `3/5`: votes of all servers.

@@ -16,18 +16,18 @@ use crate::{open, run, servers, urls};
 
 const TERM: Duration = Duration::from_secs(30);
 
-/// Servers here have only just been started; where one is restarted the rule for that is on.
+/// The servers have only just been started; a test that restarts one enables the rule for restarts.
 fn trusting(servers: &[RedisServer], term: Duration) -> RedisLocks {
     let options = LockOptions::term(term).restarts(Restarts::Trusted).timeout(Duration::from_secs(2));
     RedisLocks::new(urls(servers), options).unwrap()
 }
 
-/// How many of the servers that run have the key.
+/// The number of running servers that have the key.
 async fn places(servers: &[RedisServer]) -> usize {
     let mut count = 0;
     for server in servers.iter().filter(|server| server.pid().is_some()) {
-        let there = run(&open(server).await, "EXISTS lock:a").await == Reply::Number(1);
-        count += usize::from(there);
+        let is_set = run(&open(server).await, "EXISTS lock:a").await == Reply::Number(1);
+        count += usize::from(is_set);
     }
     count
 }

@@ -18,7 +18,7 @@ use crate::{bytes, open, run, url};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Two authorities, and what the first has signed: `server` for 127.0.0.1, `client`.
+/// Two authorities, and the certificates that the first has signed: `server` for 127.0.0.1, `client`.
 struct Papers(TempDir);
 
 impl Papers {

@@ -15,7 +15,7 @@ use support::{conninfo, is_gone, is_mentioned, open, versions, wait_for, wait_un
 
 /// Names the way in which `owner` ends.
 const WAY: &str = "LOCKTOP_TEST_WAY";
-/// Where `owner` writes what it started.
+/// The file in which `owner` records the server that it started.
 const REPORT: &str = "LOCKTOP_TEST_REPORT";
 
 /// Not a test of its own: the other tests run it as a process, which owns a server and ends in some way.
@@ -97,7 +97,7 @@ impl Owner {
 
     /// Waits until both are removed.
     fn leaves_nothing(mut self) {
-        wait_for("the owner to end (a signal that is ignored here is ignored there too)", || {
+        wait_for("the owner to end (a signal that this process ignores is ignored by the owner too)", || {
             self.process.try_wait().unwrap().is_some()
         });
         wait_for("the server and its directory to be removed", || is_gone(&self.directory, self.pid));
@@ -111,7 +111,7 @@ fn nothing_is_left_when_the_owner_ends_by_itself() {
     }
 }
 
-/// Whether this process ignores a signal, where the system shows that.
+/// Whether this process ignores a signal, if the system shows that.
 fn is_ignored(signal: Signal) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0");
@@ -348,7 +348,7 @@ fn as_root_the_programs_of_a_user_are_not_run() {
         fs::write(bin.join(program), &script).unwrap();
         fs::set_permissions(bin.join(program), Permissions::from_mode(0o755)).unwrap();
     }
-    // One directory is enough: what is in it can be replaced.
+    // One directory is enough: its files can be replaced.
     std::os::unix::fs::chown(&home, Some(65_534), Some(65_534)).unwrap();
     let (cache, versions) = (home.join(".cache"), home.join(".cache/locktop/postgres"));
     for (name, value) in [

@@ -82,7 +82,7 @@ async fn run(info: &ConnInfo, queries: &[NameQuery], read_only: bool) -> Running
 impl Running {
     async fn until(&mut self, what: &str, done: impl Fn(&View) -> bool) -> Arc<View> {
         let found = tokio::time::timeout(TIMEOUT, self.views.wait_for(|view| done(view))).await;
-        Arc::clone(&found.unwrap_or_else(|_| panic!("waited in vain for {what}")).unwrap())
+        Arc::clone(&found.unwrap_or_else(|_| panic!("timed out waiting for {what}")).unwrap())
     }
 }
 

@@ -1,4 +1,5 @@
-//! What is held against real servers. Each module is a suite with servers of its own; `support/servers.rs` says how.
+//! Tests on real servers. Each module is a suite with servers of its own, as described in
+//! `support/servers.rs`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -8,7 +9,7 @@
     missing_docs,
     reason = "a test may"
 )]
-#![allow(clippy::duplicate_mod, reason = "what leads to the servers of a suite is in each suite")]
+#![allow(clippy::duplicate_mod, reason = "each suite includes the modules that lead to its servers")]
 
 mod action;
 mod adapters;

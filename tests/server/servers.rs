@@ -1,4 +1,4 @@
-//! The servers that the tests of a suite share: they are there as long as one of its tests is.
+//! The servers that the tests of a suite share: they run as long as one of its tests does.
 
 use std::sync::mpsc::channel;
 

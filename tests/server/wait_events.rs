@@ -55,7 +55,7 @@ async fn a_buffer_pin_wait_is_reported_with_its_possible_blocker() {
         assert!(summary.contains(&format!("perhaps {first}")), "{version}, {first}: {summary}");
         admin.execute("SELECT pg_terminate_backend($1)", &[&first]).await.unwrap();
         asking.await.unwrap().unwrap();
-        assert_eq!(found(&own, second).await, None, "{version}: it is over");
+        assert_eq!(found(&own, second).await, None, "{version}: it has ended");
     }
 }
 
@@ -86,7 +86,7 @@ async fn a_safe_snapshot_is_waited_for_in_a_chain() {
         assert!(reason.contains("safe snapshot") && reason.contains(&first.to_string()), "{reason}");
         admin.execute("SELECT pg_terminate_backend($1)", &[&first]).await.unwrap();
         asking.await.unwrap().unwrap();
-        assert!(view(&own).await.graph.roots.is_empty(), "{version}: it is over");
+        assert!(view(&own).await.graph.roots.is_empty(), "{version}: it has ended");
     }
 }
 

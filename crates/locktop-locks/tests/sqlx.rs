@@ -13,8 +13,8 @@
 
 #[path = "../examples/sqlx.rs"]
 mod example;
-#[path = "../../../tests/server/advisory/look.rs"]
-mod look;
+#[path = "../../../tests/server/advisory/observer.rs"]
+mod observer;
 #[path = "../../../tests/support/pooler.rs"]
 mod pooler;
 #[path = "../../../tests/server/advisory/pools_rules.rs"]
@@ -39,7 +39,7 @@ use pg_connect::conninfo::ConnInfo;
 use sqlx::PgPool;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
-use look::{Eye, is_free};
+use observer::{Observer, is_free};
 use pooler::Pooler;
 use support::{database, server, server_of, versions};
 
@@ -76,7 +76,7 @@ async fn after_a_fault_the_next_session_has_the_lock() {
 async fn a_pool_that_sets_a_role_gets_no_lock_either() {
     let server = server().await;
     let info = database(server).await;
-    Eye::open(&info).await.ask("CREATE ROLE tenant").await;
+    Observer::open(&info).await.ask("CREATE ROLE tenant").await;
     let pool = pool(direct(server, &info).options([("role", "tenant")]), 2);
     pools_rules::drops_its_lock(pool.clone(), &info).await;
     pools_rules::given_up(&Locks::new(pool).without_pooler_test(), &info).await;
@@ -110,10 +110,10 @@ async fn a_lock_and_its_release_are_three_messages_on_one_connection() {
 async fn a_killed_session_is_noticed_within_250_ms() {
     let server = server().await;
     let info = database(server).await;
-    let (eye, pool) = (Eye::open(&info).await, pool(direct(server, &info), 1));
+    let (observer, pool) = (Observer::open(&info).await, pool(direct(server, &info), 1));
     for _ in 0..4 {
         let guard = Locks::new(pool.clone()).without_pooler_test().lock("a").await.unwrap();
-        eye.ask(&format!("SELECT pg_terminate_backend({})", guard.pid())).await;
+        observer.ask(&format!("SELECT pg_terminate_backend({})", guard.pid())).await;
         let start = clock::monotonic();
         assert!(matches!(guard.lost().await, Lost::Ended(_)));
         // Four times as long, for a busy machine.

@@ -1,4 +1,4 @@
-# What of redis-py's interface the printed recipes use, over a Unix socket. Not part of any recipe.
+# The part of redis-py's interface that the printed recipes use, over a Unix socket. Not part of any recipe.
 import os, random, signal, socket, sys, threading, time, uuid
 
 
@@ -60,7 +60,7 @@ def wait_for(condition):
         if condition():
             return
         time.sleep(0.01)
-    raise Exception("waited in vain")
+    raise Exception("timed out")
 
 
 clients = [Redis(path) for path in sys.argv[1:]]

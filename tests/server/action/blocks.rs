@@ -3,7 +3,7 @@
 use locktop::model::lock::{LockMode, LockTag, LockType};
 use locktop::model::plan::{Outcome, SessionTarget, TargetKind, Verb};
 
-use super::stage::{Hands, Session, is_there, seen, seen_whatever_it_does};
+use super::stage::{Hands, Session, is_connected, seen, seen_in_any_state};
 use super::support::{self, open};
 
 #[tokio::test]
@@ -136,10 +136,10 @@ async fn a_session_that_locked_the_catalogs_can_be_terminated() {
         let observer = open(&info).await.client;
         let mut hands = Hands::of(&info).await;
         let holder = Session::open(&info).await;
-        let target = seen_whatever_it_does(&observer, holder.pid).await;
+        let target = seen_in_any_state(&observer, holder.pid).await;
         holder.run("BEGIN; LOCK TABLE pg_class, pg_database IN ACCESS EXCLUSIVE MODE").await;
         let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(target)).await;
         assert_eq!(outcome, Outcome::Done, "{version}: {detail}");
-        assert!(!is_there(&observer, holder.pid).await);
+        assert!(!is_connected(&observer, holder.pid).await);
     }
 }

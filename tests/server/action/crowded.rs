@@ -15,7 +15,7 @@ use locktop::pg::error::ConnectError;
 use locktop::pg::poll::PollLimits;
 use tokio::sync::watch;
 
-use super::stage::{Hands, Notes, Session, is_there, seen, settings};
+use super::stage::{Hands, Notes, Session, is_connected, seen, settings};
 use super::support::{self, conninfo};
 
 /// A small server with a blocked session, and a dashboard's poll.
@@ -91,7 +91,7 @@ impl Small {
         let target = SessionTarget { blocks: true, ..seen(&self.observer, self.holder.pid).await };
         let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(target)).await;
         assert_eq!(outcome, Outcome::Done, "{detail}");
-        assert!(!is_there(&self.observer, self.holder.pid).await);
+        assert!(!is_connected(&self.observer, self.holder.pid).await);
         pids
     }
 }

@@ -1,4 +1,5 @@
-//! Rows whose texts are stored in other bytes than UTF-8 has for them, or in bytes that are no text: they are shown, and done to, as others.
+//! Rows whose text is stored in another encoding than UTF-8, or is not valid text: they are shown and acted
+//! on like all others.
 
 use std::sync::Arc;
 
@@ -14,12 +15,12 @@ use tokio_postgres::Client;
 use super::stage::{Hands, Line, Notes, pid, with};
 use super::support::{self, conninfo, open, wait_until};
 
-/// An encoding, a name in its bytes, and what it reads.
+/// An encoding, a name in its bytes, and its text.
 const NAMES: [(&str, &[u8], &str); 6] = [
     ("UTF8", "caf\u{e9} \u{65e5}\u{fffd}".as_bytes(), "caf\u{e9} \u{65e5}\u{fffd}"),
     ("LATIN1", b"caf\xe9 \x85\xff's", "caf\u{e9} \u{85}\u{ff}'s"),
     ("EUC_JP", b"\xc6\xfc\xcb\xdc\xa1\xc1\x8f\xa2\xc3", "\u{65e5}\u{672c}\u{ff5e}\u{ffe4}"),
-    // A letter that only PostgreSQL knows there.
+    // A letter that is valid in this encoding only for PostgreSQL.
     ("EUC_JP", b"a\x8f\xf4\xa1\xc6\xfc", "a\u{fffd}\u{65e5}"),
     ("SQL_ASCII", "caf\u{e9}".as_bytes(), "caf\u{e9}"),
     ("SQL_ASCII", b"a\xff\xfeb \xe9", "a\u{fffd}\u{fffd}b \u{fffd}"),
@@ -74,8 +75,10 @@ impl Place {
         );
         worker.batch_execute(&rows).await.unwrap();
         drop(worker);
-        wait_until("the worker to be gone", async || !super::stage::is_there(&self.admin, of_worker).await)
-            .await;
+        wait_until("the worker's session to end", async || {
+            !super::stage::is_connected(&self.admin, of_worker).await
+        })
+        .await;
     }
 
     async fn oid(&self, table: &str) -> u32 {
@@ -131,7 +134,7 @@ async fn hands(client: Arc<Client>) -> Hands {
     Hands::with(Line { client, pids }, Notes::default())
 }
 
-/// Asked for on each kind of connection there is: of the poll, of its own, and of a command.
+/// Requested on each kind of connection: of the poll, of the executor, and of a command.
 #[tokio::test]
 async fn a_row_in_any_bytes_is_shown_and_done_to() {
     let version = support::oldest();
@@ -183,7 +186,8 @@ async fn a_row_in_any_bytes_is_shown_and_done_to() {
     }
 }
 
-/// What the server says no with is readable where it can be, and is no end of the connection where it is not.
+/// The error of a refused statement is readable if its encoding permits it, and otherwise does not end the
+/// connection.
 #[tokio::test]
 async fn an_error_in_any_bytes_is_an_error() {
     let version = support::oldest();
@@ -195,17 +199,17 @@ async fn an_error_in_any_bytes_is_an_error() {
         let raise = format!("DO $$BEGIN EXECUTE format('SELECT FROM %I', {}); END$$", place.name);
         for (client, is_own) in [(&own, true), (&*poll, false)] {
             let error = client.batch_execute(&raise).await.unwrap_err();
-            let said = error.as_db_error().unwrap();
-            assert_eq!(said.code().code(), "42P01", "{encoding}: {said}");
+            let error = error.as_db_error().unwrap();
+            assert_eq!(error.code().code(), "42P01", "{encoding}: {error}");
             if is_own && ["LATIN1", "UTF8"].contains(&encoding) {
-                assert!(said.message().contains("caf\u{e9}"), "{encoding}: {said}");
+                assert!(error.message().contains("caf\u{e9}"), "{encoding}: {error}");
             }
             client.batch_execute("SELECT 1").await.unwrap();
         }
     }
 }
 
-/// A worker whose name is no text stops nothing, and its execution is recovered as any other.
+/// A worker whose name is not valid text prevents nothing, and its execution is recovered like any other.
 #[tokio::test]
 async fn an_execution_of_any_worker_is_recovered() {
     let version = support::oldest();

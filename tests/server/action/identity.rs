@@ -9,7 +9,7 @@ use locktop::model::view::TargetId;
 use locktop::pg::conninfo::ConnInfo;
 use tokio_postgres::Client;
 
-use super::stage::{Hands, Running, Session, command, is_there, seen, seen_whatever_it_does};
+use super::stage::{Hands, Running, Session, command, is_connected, seen, seen_in_any_state};
 use super::support::{self, open};
 
 /// A holder that is idle in its transaction, and a session that waits for it.
@@ -43,7 +43,7 @@ impl Pair {
         let (outcome, detail) = self.hands.one(verb, TargetKind::Session(target)).await;
         assert_eq!(outcome, Outcome::Changed, "{detail}");
         assert!(detail.contains(words), "{detail}");
-        assert!(is_there(&self.observer, pid).await || words.contains("no session"), "{detail}");
+        assert!(is_connected(&self.observer, pid).await || words.contains("no session"), "{detail}");
         // A signal on its way would end this.
         if pid == self.holder.pid {
             self.holder.run("SELECT pg_sleep(0.02)").await;
@@ -58,7 +58,7 @@ async fn a_terminated_root_frees_its_waiter() {
         let target = pair.target().await;
         let (outcome, detail) = pair.hands.one(Verb::Terminate, TargetKind::Session(target)).await;
         assert_eq!((outcome, detail.as_str()), (Outcome::Done, "its session ended"));
-        assert!(!is_there(&pair.observer, pair.holder.pid).await);
+        assert!(!is_connected(&pair.observer, pair.holder.pid).await);
         assert_eq!(pair.waiter.end().await, None);
         let [asked, result] = pair.hands.notes.all().try_into().unwrap();
         let pid = pair.holder.pid;
@@ -66,7 +66,7 @@ async fn a_terminated_root_frees_its_waiter() {
             asked.starts_with(&format!("asked {pid}: pg_terminate_backend({pid}) if backend_start")),
             "{asked}"
         );
-        assert_eq!(result, format!("told {pid}: done"));
+        assert_eq!(result, format!("result {pid}: done"));
     }
 }
 
@@ -81,7 +81,7 @@ async fn a_query_is_cancelled_and_its_session_stays() {
         assert_eq!((outcome, detail.as_str()), (Outcome::Done, "its query has ended"));
         let (connection, result) = pair.waiter.task.await.unwrap();
         assert_eq!(result.unwrap_err().code().unwrap().code(), "57014");
-        assert!(is_there(&pair.observer, pid).await);
+        assert!(is_connected(&pair.observer, pid).await);
         connection.client.batch_execute("SELECT 1").await.unwrap();
     }
 }
@@ -122,7 +122,7 @@ async fn a_session_that_no_longer_blocks_is_left_alone() {
         pair.waiter.task.abort();
         let waiter = pair.waiter.pid;
         pair.observer.execute("SELECT pg_terminate_backend($1)", &[&waiter]).await.unwrap();
-        support::wait_until("no session waits", async || !is_there(&pair.observer, waiter).await).await;
+        support::wait_until("no session waits", async || !is_connected(&pair.observer, waiter).await).await;
         pair.is_left_alone(Verb::Terminate, target.clone(), "it no longer blocks any session").await;
         // Without that condition the session matches.
         let target = SessionTarget { blocks: false, ..target };
@@ -172,7 +172,7 @@ async fn a_session_that_released_its_key_is_left_alone() {
         let target = SessionTarget { holds: pairs, ..target };
         let (outcome, detail) = pair.hands.one(Verb::Terminate, TargetKind::Session(target)).await;
         assert_eq!(outcome, Outcome::Done, "{detail}");
-        assert!(is_there(&pair.observer, pair.holder.pid).await);
+        assert!(is_connected(&pair.observer, pair.holder.pid).await);
     }
 }
 
@@ -190,11 +190,10 @@ async fn a_worker_on_another_item_by_now_is_left_alone() {
         let ((nine, tag), (ten, next)) = (key(9), key(10));
         worker.run(&format!("SELECT pg_advisory_lock({nine})")).await;
         let on = |tag| Some((tag, LockMode::Exclusive));
-        let target =
-            SessionTarget { holds: on(tag), ..seen_whatever_it_does(&pair.observer, worker.pid).await };
+        let target = SessionTarget { holds: on(tag), ..seen_in_any_state(&pair.observer, worker.pid).await };
         worker.run(&format!("SELECT pg_advisory_unlock({nine}), pg_advisory_lock({ten})")).await;
         pair.is_left_alone(Verb::Terminate, target.clone(), "it no longer holds ExclusiveLock").await;
-        assert!(is_there(&pair.observer, worker.pid).await, "{version}");
+        assert!(is_connected(&pair.observer, worker.pid).await, "{version}");
         let target = SessionTarget { holds: on(next), ..target };
         let (outcome, detail) = pair.hands.one(Verb::Terminate, TargetKind::Session(target)).await;
         assert_eq!(outcome, Outcome::Done, "{version}: {detail}");
@@ -291,7 +290,7 @@ async fn a_command_for_another_server_is_not_tried() {
         (result.outcome, result.detail.as_str()),
         (Outcome::NotTried, "not tried: that belongs to another server")
     );
-    assert!(is_there(&pair.observer, pair.holder.pid).await);
+    assert!(is_connected(&pair.observer, pair.holder.pid).await);
     assert_eq!(pair.hands.notes.all(), Vec::<String>::new());
     // A command for its own server is.
     assert_eq!(pair.hands.one(Verb::Terminate, target).await.0, Outcome::Done);

@@ -17,14 +17,14 @@ use locktop::pg::poll::{PollConnection as Poll, PollLimits};
 use tokio_postgres::Client;
 
 use super::pooler::Pooler;
-use super::stage::{Hands, Session, is_there, pid, seen_whatever_it_does};
+use super::stage::{Hands, Session, is_connected, pid, seen_in_any_state};
 use super::support::{self, open, wait_until};
 
 const KEY: i64 = 1000;
 
-async fn tag(look: &Client) -> LockTag {
+async fn tag(observer: &Client) -> LockTag {
     let sql = "SELECT oid FROM pg_database WHERE datname = current_database()";
-    TaskKey::Raw(KEY).tag(look.query_one(sql, &[]).await.unwrap().get(0))
+    TaskKey::Raw(KEY).tag(observer.query_one(sql, &[]).await.unwrap().get(0))
 }
 
 /// Clients of the pool, one after the other, until this is dropped.
@@ -63,19 +63,19 @@ async fn a_lock_left_in_a_pool_is_released_whichever_client_is_served() {
     for version in support::versions() {
         let server = support::server_of(version).await;
         let info = support::database(server).await;
-        let look = open(&info).await.client;
-        look.batch_execute("CREATE TABLE hosted AS SELECT generate_series(1, 100) AS id").await.unwrap();
+        let observer = open(&info).await.client;
+        observer.batch_execute("CREATE TABLE hosted AS SELECT generate_series(1, 100) AS id").await.unwrap();
         let pooler = Pooler::start_with(server, "transaction", "default_pool_size = 1");
         let pool = ConnInfo::parse(&pooler.target(&info)).unwrap();
         let mut hands = Hands::of(&info).await;
-        let held = (tag(&look).await, LockMode::Exclusive);
+        let held = (tag(&observer).await, LockMode::Exclusive);
         for (of_roots, is_holder) in [(true, false), (false, true)] {
             let first = open(&pool).await.client;
             first.batch_execute(&format!("SELECT pg_advisory_lock({KEY})")).await.unwrap();
             let holder = pid(&first).await;
             drop(first);
             let waiter = Session::open(&info).await;
-            let waiter = waiter.begin(&format!("SELECT pg_advisory_lock({KEY})"), &look, "Lock").await;
+            let waiter = waiter.begin(&format!("SELECT pg_advisory_lock({KEY})"), &observer, "Lock").await;
             let traffic = Traffic::start(&pool);
             let mut session = Poll::open(&info, PollLimits::default()).await.unwrap();
             let mut view_builder = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
@@ -106,7 +106,7 @@ async fn a_lock_left_in_a_pool_is_released_whichever_client_is_served() {
             let report = hands.act(plan.command(TargetId::default(), 1, Duration::from_secs(20))).await;
             assert_eq!(report.results[0].outcome, Outcome::Done, "{report:?}");
             assert_eq!(waiter.end().await, None, "the waiter got the lock");
-            assert!(!is_there(&look, holder).await);
+            assert!(!is_connected(&observer, holder).await);
             drop(traffic);
         }
         let asked = hands.notes.all().join("\n");
@@ -114,17 +114,17 @@ async fn a_lock_left_in_a_pool_is_released_whichever_client_is_served() {
     }
 }
 
-/// A key that is the transaction's is another client's, even if the session had the same one before.
+/// A key held by the transaction belongs to another client, even if the session held the same key before.
 #[tokio::test]
 async fn a_lock_that_may_be_of_the_transaction_is_left_alone() {
     for version in support::versions() {
         let info = support::database(support::server_of(version).await).await;
-        let look = open(&info).await.client;
+        let observer = open(&info).await.client;
         let mut hands = Hands::of(&info).await;
         let holder = Session::open(&info).await;
         holder.run(&format!("SELECT pg_advisory_lock({KEY})")).await;
-        let holds = Some((tag(&look).await, LockMode::Exclusive));
-        let target = SessionTarget { holds, keeps: true, ..seen_whatever_it_does(&look, holder.pid).await };
+        let holds = Some((tag(&observer).await, LockMode::Exclusive));
+        let target = SessionTarget { holds, keeps: true, ..seen_in_any_state(&observer, holder.pid).await };
 
         holder.run(&format!("SELECT pg_advisory_unlock({KEY})")).await;
         let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(target.clone())).await;
@@ -133,25 +133,26 @@ async fn a_lock_that_may_be_of_the_transaction_is_left_alone() {
         // Its transaction has the key, and nothing proves that the session has it too.
         holder.run(&format!("BEGIN; SELECT pg_advisory_xact_lock({KEY})")).await;
         let waiter = Session::open(&info).await;
-        let waiter = waiter.begin(&format!("SELECT pg_advisory_lock({KEY})"), &look, "Lock").await;
+        let waiter = waiter.begin(&format!("SELECT pg_advisory_lock({KEY})"), &observer, "Lock").await;
         let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(target.clone())).await;
         assert_eq!(outcome, Outcome::Changed, "{detail}");
         assert!(detail.starts_with("it was in a transaction at every try"), "{detail}");
         holder.run("SELECT pg_sleep(0.02); COMMIT").await;
         assert_eq!(waiter.end().await, None);
 
-        // Another waits since before the transaction: the lock has been held all the time, by the session.
+        // Another session has been waiting since before the transaction: the session has held the lock all
+        // the time.
         holder.run(&format!("SELECT pg_advisory_lock({KEY})")).await;
         let waiter = Session::open(&info).await;
-        let waiter = waiter.begin(&format!("SELECT pg_advisory_lock({KEY})"), &look, "Lock").await;
+        let waiter = waiter.begin(&format!("SELECT pg_advisory_lock({KEY})"), &observer, "Lock").await;
         holder.run("BEGIN; SELECT 1").await;
         let renamed = "SET application_name = 'another client'";
         holder.run(renamed).await;
         let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(target.clone())).await;
         assert_eq!(outcome, Outcome::Done, "{detail}");
         assert_eq!(waiter.end().await, None);
-        // Its process id alone is nobody.
-        let other = SessionTarget { pid: pid(&look).await, ..target };
+        // Another process id does not match.
+        let other = SessionTarget { pid: pid(&observer).await, ..target };
         let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(other)).await;
         assert_eq!(outcome, Outcome::Changed, "{detail}");
     }

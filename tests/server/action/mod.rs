@@ -1,4 +1,4 @@
-//! What the executor does to real servers, and above all what it does not.
+//! The effects of the executor on real servers, and above all the absence of others.
 
 mod blocks;
 mod consequences;

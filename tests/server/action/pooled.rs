@@ -4,7 +4,7 @@ use locktop::model::plan::{Outcome, SessionTarget, TargetKind, Verb};
 use locktop::pg::conninfo::ConnInfo;
 
 use super::pooler::Pooler;
-use super::stage::{Hands, Session, is_there, pid, seen};
+use super::stage::{Hands, Session, is_connected, pid, seen};
 use super::support::{self, open};
 
 #[tokio::test]
@@ -45,7 +45,7 @@ async fn a_pooled_session_that_serves_another_client_is_left_alone() {
     // Neither terminated nor cancelled.
     second.client.batch_execute("SELECT pg_sleep(0.02); COMMIT").await.unwrap();
     assert_eq!(waiter.end().await, None);
-    assert!(is_there(&observer, shared).await);
+    assert!(is_connected(&observer, shared).await);
 }
 
 /// The executor's own connection goes through a pool that gives each transaction another session: one message is one

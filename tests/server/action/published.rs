@@ -8,12 +8,12 @@ use locktop::model::plan::{
 use locktop::model::task::{Execution, TaskKey};
 use tokio_postgres::Client;
 
-use super::stage::{Hands, Session, is_there, seen_whatever_it_does};
+use super::stage::{Hands, Session, is_connected, seen_in_any_state};
 use super::support::{self, open};
 
 /// Two executions of task 1 in a published log, by worker-001 and worker-002.
 struct Log {
-    look: Client,
+    observer: Client,
     hands: Hands,
     worker: Session,
     other: Session,
@@ -23,19 +23,19 @@ struct Log {
 impl Log {
     async fn new(version: u32) -> Self {
         let info = support::database(support::server_of(version).await).await;
-        let look = open(&info).await.client;
-        look.batch_execute(include_str!("../tasks/recipe.sql")).await.unwrap();
-        let row = look.query_one("SELECT oid FROM pg_database WHERE datname = current_database()", &[]);
+        let observer = open(&info).await.client;
+        observer.batch_execute(include_str!("../tasks/recipe.sql")).await.unwrap();
+        let row = observer.query_one("SELECT oid FROM pg_database WHERE datname = current_database()", &[]);
         let tag = TaskKey::Raw(1).tag(row.await.unwrap().get(0));
         let (worker, other) = (Session::open(&info).await, Session::open(&info).await);
-        Self { look, hands: Hands::of(&info).await, worker, other, tag }
+        Self { observer, hands: Hands::of(&info).await, worker, other, tag }
     }
 
     /// The rows as they are at first; only worker-001's session holds the key.
     async fn fill(&self) {
         self.worker.run("SELECT pg_advisory_unlock_all()").await;
         self.other.run("SELECT pg_advisory_unlock_all()").await;
-        self.look
+        self.observer
             .batch_execute(
                 "TRUNCATE task_execution_log RESTART IDENTITY;
                  INSERT INTO task_execution_log (task_id, worker_id, status, started_at, lock_id)
@@ -49,7 +49,7 @@ impl Log {
     async fn target(&self, holder: PublishedHolder) -> PublishedTarget {
         let sql =
             "SELECT 'task_execution_log'::regclass::oid, started_at FROM task_execution_log WHERE id = 1";
-        let row = self.look.query_one(sql, &[]).await.unwrap();
+        let row = self.observer.query_one(sql, &[]).await.unwrap();
         PublishedTarget {
             execution: RowTarget {
                 table: row.get(0),
@@ -70,20 +70,20 @@ impl Log {
     }
 
     async fn session(&self, session: &Session) -> SessionTarget {
-        let seen = seen_whatever_it_does(&self.look, session.pid).await;
+        let seen = seen_in_any_state(&self.observer, session.pid).await;
         SessionTarget { holds: Some((self.tag, LockMode::Exclusive)), ..seen }
     }
 
     async fn is(&mut self, target: &PublishedTarget, outcome: Outcome, words: &str) {
         let what = TargetKind::Published(target.clone());
-        let (told, detail) = self.hands.one(Verb::Recover, what).await;
-        assert_eq!(told, outcome, "{detail}");
+        let (result, detail) = self.hands.one(Verb::Recover, what).await;
+        assert_eq!(result, outcome, "{detail}");
         assert!(detail.contains(words), "{detail}");
     }
 
     async fn statuses(&self) -> String {
         let sql = "SELECT string_agg(status, ' ' ORDER BY id) FROM task_execution_log";
-        self.look.query_one(sql, &[]).await.unwrap().get(0)
+        self.observer.query_one(sql, &[]).await.unwrap().get(0)
     }
 }
 
@@ -112,7 +112,7 @@ async fn the_session_is_terminated_only_as_it_was_seen() {
             log.fill().await;
             let seen = PublishedTarget { ..log.target(PublishedHolder::Worker(session.clone())).await };
             let sql = format!("UPDATE task_execution_log SET {done} WHERE id = 1");
-            log.look.batch_execute(&sql).await.unwrap();
+            log.observer.batch_execute(&sql).await.unwrap();
             log.is(&seen, Outcome::Changed, "the execution has ended, or another worker has it").await;
         }
         // The key is another session's by now.
@@ -122,19 +122,22 @@ async fn the_session_is_terminated_only_as_it_was_seen() {
         log.other.run("SELECT pg_advisory_lock(1)").await;
         log.is(&seen, Outcome::Changed, "no longer holds ExclusiveLock on its advisory").await;
         for session in [&log.worker, &log.other] {
-            assert!(is_there(&log.look, session.pid).await, "PostgreSQL {version}");
+            assert!(is_connected(&log.observer, session.pid).await, "PostgreSQL {version}");
         }
         assert_eq!(log.statuses().await, "running running", "PostgreSQL {version}");
 
-        // Whichever session takes the key when it is free: the row is that of the session that was terminated.
+        // Any session may acquire the key when it is free: the row still belongs to the terminated session.
         log.fill().await;
         let seen = log.target(PublishedHolder::Worker(session.clone())).await;
         let waits = log.other.run("SELECT pg_advisory_lock(1)");
         let act = log.hands.one(Verb::Recover, TargetKind::Published(seen));
-        let ((told, detail), ()) = tokio::join!(act, waits);
-        assert_eq!(told, Outcome::Done, "PostgreSQL {version}: {detail}");
+        let ((result, detail), ()) = tokio::join!(act, waits);
+        assert_eq!(result, Outcome::Done, "PostgreSQL {version}: {detail}");
         assert_eq!(detail, format!("session {} was terminated; marked as failed", session.pid));
-        assert!(!is_there(&log.look, session.pid).await && is_there(&log.look, log.other.pid).await);
+        assert!(
+            !is_connected(&log.observer, session.pid).await
+                && is_connected(&log.observer, log.other.pid).await
+        );
         assert_eq!(log.statuses().await, "failed running", "PostgreSQL {version}");
     }
 }
@@ -165,13 +168,13 @@ async fn a_row_left_over_is_closed_while_its_key_is_held_for_the_other_one() {
         // The other one has ended as well, and the key is free.
         log.fill().await;
         let seen = log.target(holder(session.pid, 2, "worker-002")).await;
-        log.look
+        log.observer
             .batch_execute("UPDATE task_execution_log SET status = 'completed' WHERE id = 2")
             .await
             .unwrap();
         log.is(&seen, Outcome::Refused, busy).await;
         log.worker.run("SELECT pg_advisory_unlock(1)").await;
         log.is(&seen, Outcome::Done, "marked as failed").await;
-        assert!(is_there(&log.look, session.pid).await, "PostgreSQL {version}");
+        assert!(is_connected(&log.observer, session.pid).await, "PostgreSQL {version}");
     }
 }

@@ -1,4 +1,4 @@
-//! A lock in Redis is ended on every server, if it is the one that was seen.
+//! A lock in Redis is deleted on every server, if it is the one that was seen.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -99,11 +99,12 @@ async fn servers_of_other_sets_are_not_asked() {
         let notes = Notes::default();
         Hands { executor: Executor::start(Nowhere, notes.clone(), settings), notes, progress: 0 }
     };
-    let (outcome, told) = hands(&urls[..2]).one(Verb::Unlock, TargetKind::RedisLease(Arc::clone(&row))).await;
-    assert_eq!(outcome, Outcome::Refused, "{told}");
-    let (outcome, told) = hands(&urls).one(Verb::Unlock, TargetKind::RedisLease(row)).await;
+    let (outcome, detail) =
+        hands(&urls[..2]).one(Verb::Unlock, TargetKind::RedisLease(Arc::clone(&row))).await;
+    assert_eq!(outcome, Outcome::Refused, "{detail}");
+    let (outcome, detail) = hands(&urls).one(Verb::Unlock, TargetKind::RedisLease(row)).await;
     assert_eq!(
-        (outcome, told.as_str()),
+        (outcome, detail.as_str()),
         (Outcome::Done, "freed on 2 of 2: its holder no longer has a majority")
     );
     for (url, left) in urls.iter().zip([1, 0, 0]) {

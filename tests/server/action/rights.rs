@@ -7,7 +7,7 @@ use locktop::model::plan::{Outcome, TargetKind, Verb};
 use locktop::pg::conninfo::ConnInfo;
 use tokio_postgres::Client;
 
-use super::stage::{Hands, Line, Notes, Session, command, is_there, seen};
+use super::stage::{Hands, Line, Notes, Session, command, is_connected, seen};
 use super::support::{self, open};
 
 /// The same server as another role.
@@ -67,7 +67,7 @@ async fn the_missing_grant_is_reported_to_a_role_without_rights() {
         let (outcome, detail) = roles.hands(&blind).await.one(Verb::Terminate, target.clone()).await;
         assert_eq!(outcome, Outcome::Forbidden, "{detail}");
         assert!(detail.ends_with(&format!("GRANT pg_read_all_stats TO \"{blind}\"")), "{detail}");
-        assert!(is_there(&roles.admin, session.pid).await);
+        assert!(is_connected(&roles.admin, session.pid).await);
         // With that grant it works.
         roles.admin.batch_execute(&format!("GRANT pg_read_all_stats TO {blind}")).await.unwrap();
         let (outcome, detail) = roles.hands(&blind).await.one(Verb::Terminate, target).await;
@@ -109,7 +109,7 @@ async fn a_batch_of_different_owners_has_a_result_for_each() {
             "only a superuser can terminate an autovacuum worker"
         };
         assert!(details[2].contains(expected), "{details:?}");
-        assert!(is_there(&roles.admin, superuser.pid).await && is_there(&roles.admin, vacuum).await);
+        assert!(is_connected(&roles.admin, superuser.pid).await && is_connected(&roles.admin, vacuum).await);
         if version >= 18 {
             roles.admin.batch_execute(&format!("GRANT pg_signal_autovacuum_worker TO {ops}")).await.unwrap();
             let (outcome, detail) = hands.one(Verb::Terminate, targets.swap_remove(2)).await;
@@ -118,7 +118,7 @@ async fn a_batch_of_different_owners_has_a_result_for_each() {
     }
 }
 
-/// A worker that takes its time over a table.
+/// An autovacuum worker that is slow on a table.
 async fn autovacuum(roles: &Roles) -> i32 {
     let admin = &roles.admin;
     admin

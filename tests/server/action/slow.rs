@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::Mutex;
 use tokio_postgres::Client;
 
-use super::stage::{Hands, Line, Notes, Session, command, is_there, pid, seen, settings};
+use super::stage::{Hands, Line, Notes, Session, command, is_connected, pid, seen, settings};
 use super::support::{self, conninfo, open};
 
 /// A process that is stopped until this is dropped.
@@ -55,11 +55,11 @@ async fn a_stopped_session_is_reported_as_still_there() {
             [(Outcome::StillThere, "not confirmed after 1.5s"), (Outcome::Done, "its session ended")]
         );
         assert_eq!(hands.progress, 2);
-        assert!(is_there(&observer, sessions[0].pid).await);
+        assert!(is_connected(&observer, sessions[0].pid).await);
         drop(stopped);
         // The request stays in force.
         let first = sessions[0].pid;
-        support::wait_until("it ends", async || !is_there(&observer, first).await).await;
+        support::wait_until("it ends", async || !is_connected(&observer, first).await).await;
         let [one, two] = sessions.map(|session| session.pid);
         let notes: Vec<String> =
             hands.notes.all().iter().map(|line| line.split(" if").next().unwrap().to_owned()).collect();
@@ -68,8 +68,8 @@ async fn a_stopped_session_is_reported_as_still_there() {
             [
                 format!("asked {one}: pg_terminate_backend({one})"),
                 format!("asked {two}: pg_terminate_backend({two})"),
-                format!("told {two}: done"),
-                format!("told {one}: still_there"),
+                format!("result {two}: done"),
+                format!("result {one}: still_there"),
             ]
         );
     }
@@ -151,7 +151,7 @@ async fn an_action_that_cannot_be_recorded_is_not_done() {
     let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(target)).await;
     assert_eq!(outcome, Outcome::Refused);
     assert_eq!(detail, "not done, because it could not be recorded: disk full: free some room");
-    assert!(is_there(&observer, session.pid).await);
+    assert!(is_connected(&observer, session.pid).await);
     session.run("SELECT pg_sleep(0.02)").await;
 }
 
@@ -172,6 +172,6 @@ async fn a_session_of_our_own_is_never_ended() {
         };
         let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(any)).await;
         assert_eq!((outcome, detail.as_str()), (Outcome::Refused, "that is locktop's own session"));
-        assert!(is_there(&observer, pid).await);
+        assert!(is_connected(&observer, pid).await);
     }
 }

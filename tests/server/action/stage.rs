@@ -1,4 +1,4 @@
-//! An executor on a connection of its own, a record in memory, and sessions to do something to.
+//! An executor on a connection of its own, a record in memory, and sessions to act on.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -37,7 +37,7 @@ impl Connections for Line {
     }
 }
 
-/// What was put on record, a line each: `asked 4312 …`, `told 4312 done`.
+/// The record, one line per entry: `asked 4312: …`, `result 4312: done`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Notes {
     pub(crate) lines: Arc<Mutex<Vec<String>>>,
@@ -63,7 +63,7 @@ impl ActionRecord for Notes {
         _: Option<()>,
         result: &TargetResult,
     ) -> Result<(), String> {
-        self.lines.lock().unwrap().push(format!("told {}: {}", result.name, result.outcome.as_str()));
+        self.lines.lock().unwrap().push(format!("result {}: {}", result.name, result.outcome.as_str()));
         Ok(())
     }
 }
@@ -84,11 +84,11 @@ pub(crate) fn settings() -> ExecutorSettings {
     }
 }
 
-/// An executor, and what it keeps.
+/// An executor, and its record.
 pub(crate) struct Hands {
     pub(crate) executor: Executor,
     pub(crate) notes: Notes,
-    /// How often the executor said how far it was with the newest command.
+    /// The number of progress reports on the newest command.
     pub(crate) progress: usize,
 }
 
@@ -104,16 +104,19 @@ impl Hands {
     }
 
     pub(crate) async fn act(&mut self, command: ActionCommand) -> ActionReport {
-        assert_eq!(self.executor.order(ExecutorOrder::Act(Arc::new(command))), None);
-        let mut told = Vec::new();
+        assert_eq!(self.executor.order(Order::Act(Arc::new(command))), None);
+        let mut counts = Vec::new();
         loop {
             match self.executor.answer().await.unwrap() {
-                ExecutorReply::Progress(1, done) => told.push(done),
+                ExecutorReply::Progress(1, done) => counts.push(done),
                 ExecutorReply::Reported(report) => {
-                    // Each target is counted once; what nobody took in may be missing.
-                    assert!(told.is_sorted_by(|one, next| one < next), "{told:?}");
-                    assert!(told.iter().all(|done| (1..=report.results.len()).contains(done)), "{told:?}");
-                    self.progress = told.len();
+                    // Each target is counted once; counts that were not received in time may be missing.
+                    assert!(counts.is_sorted_by(|one, next| one < next), "{counts:?}");
+                    assert!(
+                        counts.iter().all(|done| (1..=report.results.len()).contains(done)),
+                        "{counts:?}"
+                    );
+                    self.progress = counts.len();
                     return Arc::unwrap_or_clone(report);
                 }
                 answer => panic!("{answer:?}"),
@@ -121,7 +124,7 @@ impl Hands {
         }
     }
 
-    /// What came of one target.
+    /// The result of one target.
     pub(crate) async fn one(&mut self, verb: Verb, target: TargetKind) -> (Outcome, String) {
         let report = self.act(command(verb, vec![target])).await;
         assert_eq!(report.notes, Vec::<String>::new());
@@ -149,7 +152,7 @@ pub(crate) fn with<R: Clone>(seen: &RowTarget<R>, change: impl FnOnce(&mut R)) -
     other
 }
 
-/// A session, and a look at it from outside.
+/// A session that a test acts on.
 pub(crate) struct Session {
     pub(crate) connection: Connection,
     pub(crate) pid: i32,
@@ -166,17 +169,17 @@ impl Session {
         self.connection.client.batch_execute(sql).await.unwrap();
     }
 
-    /// Begins something that takes a while, and returns once the server is at it.
-    pub(crate) async fn begin(self, sql: &str, look: &Client, state: &str) -> Running {
+    /// Starts a statement that takes a while, and returns once the server runs it.
+    pub(crate) async fn begin(self, sql: &str, observer: &Client, state: &str) -> Running {
         let Self { connection, pid } = self;
         let sql = sql.to_owned();
         let task = tokio::spawn(async move {
             let result = connection.client.batch_execute(&sql).await;
             (connection, result)
         });
-        wait_until("a statement is under way", async || {
+        wait_until("the statement to run", async || {
             let sql = "SELECT state, wait_event_type FROM pg_stat_activity WHERE pid = $1";
-            look.query_opt(sql, &[&pid]).await.unwrap().is_some_and(|row| {
+            observer.query_opt(sql, &[&pid]).await.unwrap().is_some_and(|row| {
                 row.get::<_, Option<String>>(0).as_deref() == Some("active")
                     && row.get::<_, Option<String>>(1).as_deref() == Some(state)
             })
@@ -186,14 +189,14 @@ impl Session {
     }
 }
 
-/// A statement under way.
+/// A running statement.
 pub(crate) struct Running {
     pub(crate) task: tokio::task::JoinHandle<(Connection, Result<(), tokio_postgres::Error>)>,
     pub(crate) pid: i32,
 }
 
 impl Running {
-    /// The SQLSTATE it ended with; none where it went well.
+    /// The SQLSTATE that it failed with; `None` if it succeeded.
     pub(crate) async fn end(self) -> Option<String> {
         let (_, result) = self.task.await.unwrap();
         result
@@ -202,20 +205,20 @@ impl Running {
     }
 }
 
-/// A session as it is now, with what is compared of one that is to be ended.
-pub(crate) async fn seen(look: &Client, pid: i32) -> SessionTarget {
-    // A session answers a moment before it says that it is idle.
-    wait_until("a session that is about to be idle", async || {
+/// A session as it is now, with the values that are compared before it is terminated.
+pub(crate) async fn seen(observer: &Client, pid: i32) -> SessionTarget {
+    // A session answers a moment before the server shows it as idle.
+    wait_until("the session to be idle", async || {
         let sql = "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND state = 'active'
                                          AND (xact_start IS NULL OR query = 'SELECT pg_backend_pid()')
                                          AND backend_type = 'client backend')";
-        look.query_one(sql, &[&pid]).await.unwrap().get(0)
+        observer.query_one(sql, &[&pid]).await.unwrap().get(0)
     })
     .await;
     let sql = "SELECT backend_start, xact_start, query_start, state_change, application_name, usesysid,
                       coalesce(host(client_addr), CASE client_port WHEN -1 THEN '[local]' END), client_port
                  FROM pg_stat_activity WHERE pid = $1";
-    let row = look.query_one(sql, &[&pid]).await.unwrap();
+    let row = observer.query_one(sql, &[&pid]).await.unwrap();
     let text = |at: usize| row.get::<_, Option<&str>>(at).map(Into::into);
     let xact_start: Option<Timestamp> = row.get(1);
     let of_idle = |time| if xact_start.is_none() { ExpectedTime::Same(time) } else { ExpectedTime::Any };
@@ -237,19 +240,19 @@ pub(crate) async fn seen(look: &Client, pid: i32) -> SessionTarget {
     }
 }
 
-/// The same, and it may do what it likes meanwhile.
-pub(crate) async fn seen_whatever_it_does(look: &Client, pid: i32) -> SessionTarget {
+/// The same, whatever the session does meanwhile.
+pub(crate) async fn seen_in_any_state(observer: &Client, pid: i32) -> SessionTarget {
     SessionTarget {
         xact_start: ExpectedTime::Any,
         query_start: ExpectedTime::Any,
         state_change: ExpectedTime::Any,
-        ..seen(look, pid).await
+        ..seen(observer, pid).await
     }
 }
 
-pub(crate) async fn is_there(look: &Client, pid: i32) -> bool {
+pub(crate) async fn is_connected(observer: &Client, pid: i32) -> bool {
     let sql = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)";
-    look.query_one(sql, &[&pid]).await.unwrap().get(0)
+    observer.query_one(sql, &[&pid]).await.unwrap().get(0)
 }
 
 /// A row of `id`, `owner`, the last renewal, the term and the token.

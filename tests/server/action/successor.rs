@@ -1,7 +1,7 @@
-//! A pool of sessions, and a client that is gone by the time somebody says yes: the next one on the same backend, in the same
-//! situation and under the same name, is left alone.
+//! A pool of sessions, and a client that has disconnected by the time of the confirmation: the next client on
+//! the same backend, in the same situation and under the same name, is not signalled.
 //!
-//! Ten rounds of each, 200 where the long tests are asked for.
+//! Ten rounds of each, 200 in the long tests.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use locktop::pg::poll::{PollConnection as Poll, PollLimits};
 use tokio_postgres::Client;
 
 use super::pooler::Pooler;
-use super::stage::{Hands, Running, Session, is_there, pid};
+use super::stage::{Hands, Running, Session, is_connected, pid};
 use super::support::{self, open, wait_until};
 
 /// On which screen the target is chosen.
@@ -27,11 +27,12 @@ enum Screen {
     Backends,
 }
 
-/// A pool with one session of the server for all its clients, and what looks and acts beside it.
+/// A pool with one session of the server for all its clients, and an observer, a poll and an executor that
+/// bypass it.
 struct Stage {
     info: ConnInfo,
     pool: ConnInfo,
-    look: Client,
+    observer: Client,
     session: Poll,
     view_builder: ViewBuilder,
     hands: Hands,
@@ -42,24 +43,24 @@ impl Stage {
     async fn of(version: u32) -> Self {
         let server = support::server_of(version).await;
         let info = support::database(server).await;
-        let look = open(&info).await.client;
-        look.batch_execute("CREATE TABLE t (id int)").await.unwrap();
+        let observer = open(&info).await.client;
+        observer.batch_execute("CREATE TABLE t (id int)").await.unwrap();
         let lines = "default_pool_size = 1\nserver_reset_query = DISCARD ALL";
         let pooler = Pooler::start_with(server, "session", lines);
         let pool = ConnInfo::parse(&pooler.target(&info)).unwrap();
         let session = Poll::open(&info, PollLimits::default()).await.unwrap();
         let view_builder = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
         let hands = Hands::of(&info).await;
-        Self { info, pool, look, session, view_builder, hands, _pooler: pooler }
+        Self { info, pool, observer, session, view_builder, hands, _pooler: pooler }
     }
 
-    /// What the screens show now.
+    /// The view that the screens show now.
     async fn view(&mut self) -> std::sync::Arc<View> {
         let snapshot = self.session.poll(self.view_builder.snapshot()).await.unwrap();
         self.view_builder.snapshot_taken(snapshot)
     }
 
-    /// The question about a session, as a key on that screen asks it.
+    /// The question about a session, as a shortcut on that screen opens it.
     async fn question(&mut self, verb: Verb, screen: Screen, pid: i32) -> ActionPlan {
         let view = self.view().await;
         let snapshot = view.snapshot.as_deref().unwrap();
@@ -75,28 +76,29 @@ impl Stage {
             _ => RowId::Backend(id),
         };
         let ask = Ask { from_chains: screen == Screen::Chains, ..Ask::new(verb, vec![chosen]) };
-        let plan = plan::sessions(&look(&view), &ask);
+        let plan = plan::sessions(&context(&view), &ask);
         assert_eq!((plan.rows.len(), plan.refused.as_slice()), (1, [].as_slice()), "{screen:?}");
         plan
     }
 
-    /// Somebody else has come: the question closes, and who has said yes a moment before hits nobody.
+    /// Another client has the session now: the question closes, and a confirmation from a moment before has
+    /// no effect.
     async fn is_left_alone(&mut self, plan: &ActionPlan) {
         let report = self.hands.act(plan.command(TargetId::default(), 1, Duration::from_secs(20))).await;
         let [result] = report.results.as_slice() else { panic!("{report:?}") };
         assert_eq!(result.outcome, Outcome::Changed, "{result:?}");
         let view = self.view().await;
-        let changes = plan::still_there(plan, &look(&view));
+        let changes = plan::still_there(plan, &context(&view));
         assert!(changes.iter().all(Option::is_some), "the question stays open: {plan:?}");
     }
 
-    /// Who waits for what is held, where somebody has to for it to be in Chains.
+    /// A session that waits for the lock, if one has to wait for the holder to be listed in Chains.
     async fn waiter(&self, sql: Option<&str>) -> Option<Running> {
         let sql = sql?;
-        Some(Session::open(&self.info).await.begin(sql, &self.look, "Lock").await)
+        Some(Session::open(&self.info).await.begin(sql, &self.observer, "Lock").await)
     }
 
-    /// One client goes, and the next one does the same.
+    /// One client disconnects, and the next one does the same.
     async fn swap(&mut self, case: &Case, screen: Screen) {
         let waits = case.waits.filter(|_| screen != Screen::Backends);
         let first = open(&self.pool).await;
@@ -117,14 +119,15 @@ impl Stage {
         // A signal on its way would end this.
         second.client.batch_execute("SELECT pg_sleep(0.001)").await.unwrap();
         second.client.batch_execute(case.ends).await.unwrap();
-        assert!(is_there(&self.look, shared).await);
+        assert!(is_connected(&self.observer, shared).await);
         drop(second);
         if let Some(waiter) = waiter {
             assert_eq!(waiter.end().await, None);
         }
     }
 
-    /// The same with a statement under way, which ends and is followed by the same of the next client.
+    /// The same with a running statement, which ends and is followed by the same statement of the next
+    /// client.
     async fn swap_active(&mut self, verb: Verb, screen: Screen, gate: &Session) {
         gate.run("SELECT pg_advisory_lock(5)").await;
         let (first, shared) = self.active().await;
@@ -136,22 +139,22 @@ impl Stage {
         assert_eq!(same, shared, "it is the same session");
         self.is_left_alone(&plan).await;
         gate.run("SELECT pg_advisory_unlock(5)").await;
-        assert_eq!(second.end().await, None, "neither cancelled nor ended");
+        assert_eq!(second.end().await, None, "neither cancelled nor terminated");
     }
 
     /// A client of the pool whose statement waits for the gate.
     async fn active(&self) -> (Running, i32) {
         let client = Session::open(&self.pool).await;
         let shared = client.pid;
-        (client.begin("SELECT pg_advisory_xact_lock(5)", &self.look, "Lock").await, shared)
+        (client.begin("SELECT pg_advisory_xact_lock(5)", &self.observer, "Lock").await, shared)
     }
 }
 
-fn look(view: &View) -> PlanContext<'_> {
+fn context(view: &View) -> PlanContext<'_> {
     PlanContext { view, rights: None, own_pids: &[], terminated: &[] }
 }
 
-/// What both clients do, how they end it, and what waits for it meanwhile.
+/// The statement of both clients, the statement that ends it, and one that waits for it meanwhile.
 struct Case {
     does: &'static str,
     ends: &'static str,
@@ -168,7 +171,7 @@ const IN_TRANSACTION: Case = Case {
     screens: &[Screen::Chains, Screen::Locks, Screen::Backends],
 };
 
-/// Every singleton job is this: whoever comes next takes the same key.
+/// Like a singleton job: the next client takes the same key.
 const KEY: Case = Case {
     does: "SELECT pg_advisory_lock(77)",
     ends: "",
@@ -180,30 +183,30 @@ fn rounds() -> usize {
     if support::is_long() { 200 } else { 10 }
 }
 
-async fn nobody_else_is_ended(case: &Case) {
+async fn no_other_client_is_terminated(case: &Case) {
     let version = support::oldest();
     let mut stage = Stage::of(version).await;
     for screen in case.screens {
         for _ in 0..rounds() {
             stage.swap(case, *screen).await;
         }
-        println!("{screen:?}: {} rounds, nobody else was ended", rounds());
+        println!("{screen:?}: {} rounds, no other client was terminated", rounds());
     }
 }
 
 #[tokio::test]
 async fn an_idle_client_and_the_next_one() {
-    Box::pin(nobody_else_is_ended(&IDLE)).await;
+    Box::pin(no_other_client_is_terminated(&IDLE)).await;
 }
 
 #[tokio::test]
 async fn a_client_in_a_transaction_and_the_next_one() {
-    Box::pin(nobody_else_is_ended(&IN_TRANSACTION)).await;
+    Box::pin(no_other_client_is_terminated(&IN_TRANSACTION)).await;
 }
 
 #[tokio::test]
 async fn the_holder_of_a_key_and_its_successor() {
-    Box::pin(nobody_else_is_ended(&KEY)).await;
+    Box::pin(no_other_client_is_terminated(&KEY)).await;
 }
 
 #[tokio::test]
@@ -215,12 +218,12 @@ async fn a_client_with_a_query_and_the_next_one() {
             for _ in 0..rounds() {
                 stage.swap_active(verb, screen, &gate).await;
             }
-            println!("{verb:?} {screen:?}: {} rounds, nobody else was signalled", rounds());
+            println!("{verb:?} {screen:?}: {} rounds, no other client was signalled", rounds());
         }
     }
 }
 
-/// Whom nobody has followed is ended: it is not for want of a signal that the others stay.
+/// A client that stays is terminated: the other tests do not succeed because no signal is ever sent.
 #[tokio::test]
 async fn a_client_that_stays_is_ended() {
     let mut stage = Stage::of(support::oldest()).await;
@@ -236,7 +239,7 @@ async fn a_client_that_stays_is_ended() {
             if let Some(waiter) = waiter {
                 assert_eq!(waiter.end().await, None);
             }
-            wait_until("it is gone", async || !is_there(&stage.look, shared).await).await;
+            wait_until("the session to end", async || !is_connected(&stage.observer, shared).await).await;
         }
     }
 }

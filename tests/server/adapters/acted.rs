@@ -34,8 +34,8 @@ impl Ground {
     async fn of(ddl: &str, adapters: Vec<Arc<Adapter>>) -> Self {
         let mut stage = Stage::on(super::server().await, ddl).await;
         stage.adapters(adapters).await;
-        stage.look().await;
-        stage.look().await;
+        stage.poll().await;
+        stage.poll().await;
         let info = stage.info().clone();
         let hands = Hands::of(&info).await;
         Self { stage, info, hands }
@@ -104,7 +104,7 @@ const GOOD_JOB_ROWS: &str = "
 async fn a_good_job_job_is_released_once_and_only_as_it_was_seen() {
     let mut ground = Ground::of(&format!("{GOOD_JOB}{GOOD_JOB_ROWS}"), allowed()).await;
     let owner = "SELECT locked_by_id FROM good_jobs WHERE job_class = ";
-    // No worker has it any more.
+    // No worker has it now.
     let plan = ground.job("Absent");
     assert!(plan.rows[0].cautions[0].words.contains("may still be working"), "{:?}", plan.rows[0].cautions);
     let (outcome, detail) = ground.act(&plan).await;
@@ -122,7 +122,7 @@ async fn a_good_job_job_is_released_once_and_only_as_it_was_seen() {
     // Its worker is back.
     ground
         .stage
-        .look_until("it to be read again", |view| {
+        .poll_until("it to be read again", |view| {
             view.adapters.rows.iter().any(|row| {
                 row.job.name.as_deref() == Some("Silent")
                     && row.judged.state.is_lost()

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::states::looked;
+use super::states::assert_states;
 use super::{Part, all, are_read, client, database, found, run, used};
 use crate::trust::ground::{Ground, one_version};
 use locktop::pg::jobs::adapters::survey;
@@ -16,7 +16,7 @@ async fn pgmq() {
     let rows = "
         INSERT INTO pgmq.q_mail (read_ct, vt) VALUES (1, now() + interval '30 s'), (0, now() - interval '1 s'), (2, now() - interval '1 s'), (0, now() + interval '1 hour');
         INSERT INTO pgmq.q_parted (msg_id, read_ct, vt) VALUES (1, 1, now() + interval '30 s');";
-    let json = looked(
+    let json = assert_states(
         &format!("{PGMQ}{rows}"),
         &[
             ("mail", "running", "lease", ""),
@@ -56,7 +56,7 @@ async fn absurd() {
             run(n)
         );
     }
-    let json = looked(
+    let json = assert_states(
         &format!("{ABSURD}{rows}"),
         &[
             ("Claimed", "running", "lease", ""),
@@ -114,11 +114,12 @@ async fn of_many_queues_twenty_are_read() {
     let mut oids: Vec<u32> = found.iter().map(|one| one.oid).collect();
     oids.sort_unstable();
     oids.dedup();
-    assert_eq!(oids.len(), found.len(), "each is told from the others");
+    assert_eq!(oids.len(), found.len(), "each has an oid of its own");
     client(&info).await.batch_execute("DROP OWNED BY queue_owner; DROP ROLE queue_owner").await.unwrap();
 }
 
-/// What a stranger has put among the queues is not read, and keeps nobody from reading the others.
+/// Tables that an untrusted role has put among the queues are not read, and do not prevent reading the
+/// others.
 #[tokio::test]
 async fn a_queue_of_a_stranger_a_view_and_a_policy() {
     const QUEUES: &str = "
@@ -143,7 +144,7 @@ async fn a_queue_of_a_stranger_a_view_and_a_policy() {
         ground.run("postgres", QUEUES).await;
         let client = ground.client_as("monitor", "locktop").await;
         let found = survey(&client, &TrustedOwners::default(), &all()).await.unwrap();
-        let told: Vec<_> =
+        let refusals: Vec<_> =
             found.iter().map(|one| (&*one.prefix, one.refused.as_deref().unwrap_or("read"))).collect();
         let row_security = "row security is in force on pgmq.q_secure: only its owner, or a role with BYPASSRLS, can read it";
         let remedy = "who is not trusted; --trust-owner mallory, or trusted_owners = [\"mallory\"] in the config, permits it";
@@ -157,11 +158,11 @@ async fn a_queue_of_a_stranger_a_view_and_a_policy() {
             ("typed", format!("a column of pgmq.q_typed has the type odd of mallory, {remedy}")),
             ("view", "pgmq.q_view is a view, which is not read".to_owned()),
         ];
-        assert_eq!(told, expected.each_ref().map(|(name, reason)| (*name, &**reason)));
+        assert_eq!(refusals, expected.each_ref().map(|(name, reason)| (*name, &**reason)));
         for one in found.iter().filter(|one| one.refused.is_none()) {
             assert_eq!(used(one).len(), 4, "{}", one.label());
         }
-        ground.is_clean("queues of a stranger");
+        ground.is_clean("queues of an untrusted role");
         let trusted: TrustedOwners = ["mallory".to_owned()].into_iter().collect();
         let boss = ground.client_as("boss", "locktop").await;
         survey(&boss, &trusted, &all()).await.unwrap();

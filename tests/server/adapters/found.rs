@@ -173,7 +173,7 @@ async fn an_unreadable_table_is_reported_with_its_remedy() {
     let without = one(&info_of(&info, "adapter_reader").await, &all()).await;
     assert!(
         without.refused.is_none() && without.choice(Part::Paused).is_none(),
-        "what may be missing may be unreadable"
+        "an optional table may be unreadable"
     );
 }
 
@@ -231,10 +231,10 @@ async fn the_adapters_command_prints_a_table_and_json() {
         "{nothing:?}"
     );
     run(&info, &format!("{STATES} CREATE TABLE small_jobs (id int, state state, due timestamp)")).await;
-    let there = run_beside(locktop(&["-w", "adapters", "check", file, &target])).await;
+    let installed = run_beside(locktop(&["-w", "adapters", "check", file, &target])).await;
     assert!(
-        there.status == Some(0) && there.out.starts_with("Small (your file): public.small_jobs\n"),
-        "{there:?}"
+        installed.status == Some(0) && installed.out.starts_with("Small (your file): public.small_jobs\n"),
+        "{installed:?}"
     );
     std::fs::write(file, SMALL.replace("title", "titel")).unwrap();
     let wrong = run_beside(locktop(&["adapters", "check", file])).await;

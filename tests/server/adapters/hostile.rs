@@ -235,7 +235,8 @@ async fn a_query_that_names_a_strangers_table_is_not_planned() {
     }
 }
 
-/// Casts of a type are its owner's functions, and no search path keeps them away: of a table that is trusted the types have to be, too.
+/// Casts of a type are functions of its owner, and no search path avoids them: the types of a trusted table
+/// must be trusted too.
 #[tokio::test]
 async fn nothing_is_read_that_has_a_column_of_a_strangers_type() {
     const TYPES: &str = "

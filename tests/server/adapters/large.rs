@@ -1,4 +1,5 @@
-//! The gate on tables that are large: with every index of a query dropped another one is used, or none, but nothing reads all of it.
+//! The gate for large tables: if an index of a query is dropped, another query is used, or none, but no query
+//! reads the whole table.
 
 use locktop::model::adapter::{Installation, Part};
 
@@ -9,7 +10,7 @@ fn rows() -> usize {
     if support::is_long() { 1_000_000 } else { 150_000 }
 }
 
-/// Rows as a system has them that works: most are done, a few run.
+/// Rows as in a running system: most jobs are done, a few run.
 fn fill(table: &str) -> String {
     let rows = rows();
     match table {
@@ -34,7 +35,7 @@ fn fill(table: &str) -> String {
     }
 }
 
-/// Sequential scans of a table so far. A session tells its own when it ends, within the second.
+/// Sequential scans of a table so far. A session reports its own when it ends, within the second.
 async fn scans(client: &Client, table: &str) -> i64 {
     let others =
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -43,10 +44,10 @@ async fn scans(client: &Client, table: &str) -> i64 {
         client.query_one(others, &[]).await.unwrap().get::<_, i64>(0) == 0
     })
     .await;
-    // Up to 14 a process of its own counts, and tells it by files of a time.
+    // Up to 14 a separate process counts, and publishes the counts in files with a timestamp.
     let ended: String = client.query_one("SELECT clock_timestamp()::text", &[]).await.unwrap().get(0);
     let fresh = "SELECT coalesce(pg_stat_get_snapshot_timestamp() > $1::text::timestamptz, true)";
-    support::wait_until("what they did to be counted", async || {
+    support::wait_until("their statistics to be counted", async || {
         client.batch_execute("SELECT pg_stat_clear_snapshot()").await.unwrap();
         client.query_one(fresh, &[&ended]).await.unwrap().get(0)
     })
@@ -91,7 +92,7 @@ async fn with_every_index_dropped(ddl: &str, table: &str, parts: &[Part]) {
     }
 }
 
-/// What is used was read, and in time.
+/// The queries in use were read, and in time.
 fn are_read_by_index(installation: &Installation, what: &str) {
     for choice in &installation.choices {
         let read = choice.used().and_then(|used| used.read.clone());

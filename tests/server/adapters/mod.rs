@@ -1,4 +1,4 @@
-//! The job systems of others on real servers: which are found, what may be read of them, and what never runs.
+//! Other job systems on real servers: which are found, which tables may be read, and which code never runs.
 
 mod acted;
 mod checked;
@@ -37,7 +37,7 @@ const GOOD_JOB: &str = include_str!("tables/good_job.sql");
 const SOLID_QUEUE: &str = include_str!("tables/solid_queue.sql");
 const RIVER: &str = include_str!("tables/river.sql");
 
-/// All that are compiled in.
+/// All built-in adapters.
 fn all() -> Vec<Arc<Adapter>> {
     built_in().unwrap().into_iter().map(Arc::new).collect()
 }
@@ -77,7 +77,7 @@ async fn info_of(info: &ConnInfo, role: &str) -> ConnInfo {
     ConnInfo::parse(&text).unwrap().with_dbname(info.dbname())
 }
 
-/// What is found, by a session as it is.
+/// The installations that are found, by a session without any settings.
 async fn found(info: &ConnInfo, adapters: &[Arc<Adapter>]) -> Vec<Installation> {
     survey(&client(info).await, &TrustedOwners::default(), adapters).await.unwrap()
 }
@@ -89,7 +89,7 @@ async fn one(info: &ConnInfo, adapters: &[Arc<Adapter>]) -> Installation {
     found.remove(0)
 }
 
-/// Which alternative of each part is used, by its number in the file, and how many rows it brought.
+/// Which alternative of each part is used, by its number in the file, and how many rows it returned.
 fn used(installation: &Installation) -> Vec<(Part, usize, usize)> {
     let each = installation.choices.iter().map(|choice| {
         let used = choice

@@ -2,7 +2,7 @@
 
 use locktop::model::view::View;
 
-use super::states::{expected, looked, stage, told};
+use super::states::{assert_states, expected, job_states, stage};
 use super::{Part, all, are_read, database, info_of, one, run, server, support};
 
 const PG_BOSS: &str = include_str!("tables/pg_boss.sql");
@@ -39,7 +39,7 @@ async fn pg_boss() {
         ("q", "blocked", "none", ""),
         ("q", "failed", "none", ""),
     ];
-    let json = looked(&format!("{PG_BOSS}{rows}"), &[&lease[..], &rest].concat()).await;
+    let json = assert_states(&format!("{PG_BOSS}{rows}"), &[&lease[..], &rest].concat()).await;
     let one = &json["adapters"][0];
     assert_eq!((&one["version"], &one["schema"]), (&"schema 46".into(), &"pgboss".into()));
     let workers = one["workers"].as_array().unwrap();
@@ -52,32 +52,33 @@ async fn pg_boss() {
     let failed = one["jobs"].as_array().unwrap().iter().find(|job| job["state"] == "failed").unwrap();
     assert_eq!(failed["error"], "job timed out");
     let again = one["jobs"].as_array().unwrap().iter().find(|job| job["error"] == "no").unwrap();
-    assert_eq!((&again["state"], &again["attempt"]), (&"retry".into(), &2.into()), "of two that there were");
+    assert_eq!((&again["state"], &again["attempt"]), (&"retry".into(), &2.into()), "of two attempts");
     let schedules: Vec<_> =
         one["schedules"].as_array().unwrap().iter().map(|schedule| &schedule["id"]).collect();
     assert_eq!(schedules, ["q", "q b"], "a queue may have several");
 }
 
-/// One who has locked a part keeps nobody waiting: what he has locked is seen at the poll.
+/// A session that has locked a part makes no poll wait: the poll reports the lock.
 #[tokio::test]
 async fn a_locked_part_is_left_in_peace() {
     let rows = "INSERT INTO pgboss.queue (name) VALUES ('q'); INSERT INTO pgboss.job (name, state, started_on) VALUES ('q', 'active', now());";
     let mut stage = stage(&format!("{PG_BOSS}{rows}")).await;
-    assert_eq!(stage.look().await.adapters.rows.len(), 1);
+    assert_eq!(stage.poll().await.adapters.rows.len(), 1);
     let other = stage.client().await;
     other.batch_execute("BEGIN; LOCK TABLE pgboss.jfeed IN ACCESS EXCLUSIVE MODE").await.unwrap();
     let error = |view: &View| {
         let rows = &view.snapshot.as_ref().unwrap().adapters[0];
         rows.jobs[&Part::Running].error.clone()
     };
-    stage.look_until("the part not to be read", |view| error(view).is_some()).await;
-    let told = error(stage.view()).unwrap();
-    assert!(told.contains("is locked"), "{told}");
+    stage.poll_until("the part not to be read", |view| error(view).is_some()).await;
+    let reason = error(stage.view()).unwrap();
+    assert!(reason.contains("is locked"), "{reason}");
     other.batch_execute("ROLLBACK").await.unwrap();
-    stage.look_until("the part to be read again", |view| error(view).is_none()).await;
+    stage.poll_until("the part to be read again", |view| error(view).is_none()).await;
 }
 
-/// Before schema 46 no index matches the active jobs: of a large table they are not read, and the reason is told.
+/// Before schema 46 no index matches the active jobs: of a large table they are not read, and the reason is
+/// reported.
 #[tokio::test]
 async fn pg_boss_10_with_few_and_with_many_jobs() {
     let rows = "
@@ -93,7 +94,7 @@ async fn pg_boss_10_with_few_and_with_many_jobs() {
         ("q", "scheduled", "none", ""),
         ("q", "failed", "none", ""),
     ];
-    looked(&format!("{PG_BOSS_10}{rows}"), &expected).await;
+    assert_states(&format!("{PG_BOSS_10}{rows}"), &expected).await;
     let many = "INSERT INTO boss.job (name, state, completed_on) SELECT 'big', 'completed', now() FROM generate_series(1, 120000); ANALYZE boss.job;";
     let read = [
         (Part::Running, None),
@@ -127,7 +128,7 @@ const GRAPHILE_ROWS: &str = "
 #[tokio::test]
 async fn graphile_worker() {
     let mut stage = stage(&format!("{GRAPHILE}{GRAPHILE_ROWS}")).await;
-    let view = stage.look().await;
+    let view = stage.poll().await;
     let rows = [
         ("Young", "lost", "presence", "automatic"),
         ("Late", "lost", "presence", "automatic"),
@@ -137,7 +138,7 @@ async fn graphile_worker() {
         ("Later", "scheduled", "none", ""),
         ("Failed", "failed", "none", ""),
     ];
-    assert_eq!(told(&view), expected(&rows));
+    assert_eq!(job_states(&view), expected(&rows));
     let row =
         |name: &str| view.adapters.rows.iter().find(|row| row.job.name.as_deref() == Some(name)).unwrap();
     assert_eq!(row("Blocked").job.blocked_by.as_deref(), Some("its queue, which worker-b has locked"));
@@ -151,11 +152,11 @@ async fn graphile_worker() {
         (&lease["id"], &lease["owner"], &lease["state"]),
         (&"queue serial".into(), &"worker-b".into(), &"over".into())
     );
-    assert_eq!(lease["held"], false, "as its state says");
+    assert_eq!(lease["held"], false, "as its state shows");
     assert_eq!(json["adapters"][0]["version"], "migration 20");
 }
 
-/// Its tables have row security without a policy: somebody else would see no jobs, and no error.
+/// Its tables have row security without a policy: another role would see no jobs, and no error.
 #[tokio::test]
 async fn graphile_worker_is_refused_to_others() {
     let info = database(&format!("{GRAPHILE}{GRAPHILE_ROWS}")).await;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::states::looked;
+use super::states::assert_states;
 use super::{Part, are_read};
 
 const CAMUNDA: &str = include_str!("tables/camunda.sql");
@@ -55,7 +55,7 @@ async fn camunda() {
                 VALUES ('{name}', 'mail', '{name}', 'ext', {worker}, {until}, {retries}, {suspension}, {error});"
         );
     }
-    let json = looked(
+    let json = assert_states(
         &format!("{CAMUNDA}{rows}"),
         &[
             ("runs job", "running", "lease", ""),
@@ -89,7 +89,7 @@ async fn camunda() {
     );
 }
 
-/// No column of its conditions has an index: of many jobs only the external tasks are read.
+/// No column of its conditions has an index: in a large table only the external tasks are read.
 #[tokio::test]
 async fn camunda_with_many_jobs() {
     let many = "INSERT INTO act_ru_job (id_, type_, retries_, duedate_) SELECT n::text, 'timer', 3, now() + n * interval '1 min' FROM generate_series(1, 150000) n;
@@ -107,7 +107,7 @@ async fn delayed_job() {
             ('--- !ruby/object:Due\n', now(), NULL, NULL, NULL, 0, NULL), ('--- !ruby/object:Again\n', now(), NULL, NULL, NULL, 2, 'no'),
             ('--- !ruby/object:Later\n', now() + interval '1 hour', NULL, NULL, NULL, 0, NULL), ('--- !ruby/object:Failed\n', now(), NULL, NULL, now(), 25, 'boom');"
     );
-    let json = looked(
+    let json = assert_states(
         &format!("{DELAYED_JOB}{rows}"),
         &[
             ("Mail::Send", "running", "lease", ""),
@@ -127,7 +127,7 @@ async fn delayed_job() {
     );
 }
 
-/// Only `(priority, run_at)` has an index: what runs is looked for at its beginning.
+/// Only `(priority, run_at)` has an index: running jobs are searched for at its beginning.
 #[tokio::test]
 async fn delayed_job_with_many_rows() {
     let many = "INSERT INTO delayed_jobs (handler, run_at, locked_at) SELECT '--- !ruby/object:J', now() - n * interval '1 s', CASE WHEN n > 149990 THEN now() END
@@ -176,7 +176,7 @@ async fn hangfire() {
             );
         }
     }
-    let json = looked(
+    let json = assert_states(
         &format!("{HANGFIRE}{rows}"),
         &[
             ("App.Mail.Beats", "running", "heartbeat", ""),
@@ -214,7 +214,7 @@ async fn jobrunr() {
         ("Later", "scheduled", "none", ""),
         ("Failed", "failed", "none", ""),
     ];
-    let json = looked(&format!("{JOBRUNR}{rows}"), &expected).await;
+    let json = assert_states(&format!("{JOBRUNR}{rows}"), &expected).await;
     assert_eq!(json["adapters"][0]["workers"][0]["id"], "s1");
 }
 
@@ -225,7 +225,7 @@ async fn spring_batch() {
         INSERT INTO batch_job_execution (job_execution_id, job_instance_id, start_time, end_time, status, exit_message) VALUES
             (1, 1, now(), NULL, 'STARTED', NULL), (2, 2, now(), now(), 'FAILED', 'boom'), (3, 3, now(), now(), 'COMPLETED', NULL);";
     let expected = [("Runs", "unknown", "none", ""), ("Failed", "failed", "none", "")];
-    let json = looked(&format!("{SPRING_BATCH}{rows}"), &expected).await;
+    let json = assert_states(&format!("{SPRING_BATCH}{rows}"), &expected).await;
     let one = &json["adapters"][0];
     assert_eq!((&one["prefix"], &one["title"]), (&"batch_".into(), &"Spring Batch".into()));
 }

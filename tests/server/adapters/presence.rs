@@ -1,7 +1,7 @@
 //! Sessions of workers as a proof: what is reported if none is connected, and if that cannot be known.
 
 use super::stage::Stage;
-use super::states::{expected, told};
+use super::states::{expected, job_states};
 use super::{all, info_of, run, server, support};
 use locktop::model::adapter::{QueueState, WorkerState};
 use locktop::model::view::View;
@@ -25,11 +25,11 @@ async fn a_queue_without_a_session_of_a_worker_is_a_finding() {
     let worker = stage.client().await;
     worker.batch_execute("LISTEN \"jobs:insert\"; LISTEN \"worker:migrate\"").await.unwrap();
     stage.adapters(all()).await;
-    stage.look().await;
-    let view = stage.look().await;
+    stage.poll().await;
+    let view = stage.poll().await;
     let rows =
         [("Runs", "unknown", "none", ""), ("Due", "overdue", "none", ""), ("Blocked", "blocked", "none", "")];
-    assert_eq!(told(&view), expected(&rows));
+    assert_eq!(job_states(&view), expected(&rows));
     assert_eq!(unserved(&view), None);
     assert_eq!(stage.json()["adapters"][0]["sessions"], 1);
     let due = &stage.json()["adapters"][0]["depth"];
@@ -39,15 +39,15 @@ async fn a_queue_without_a_session_of_a_worker_is_a_finding() {
     assert_eq!(
         (number("due"), number("blocked")),
         (1.into(), 1.into()),
-        "what waits for its queue is not due"
+        "a job that waits for its queue is not due"
     );
     drop(worker);
-    stage.look_until("a finding", |view| unserved(view).is_some()).await;
+    stage.poll_until("a finding", |view| unserved(view).is_some()).await;
     let summary = unserved(stage.view()).unwrap();
     assert!(summary.starts_with("Graphile Worker: 1 job is due, for 5m"), "{summary}");
     assert!(summary.ends_with(", and no session of a worker is connected"), "{summary}");
     let rows = [("Runs", "lost", "presence", "automatic"), rows[1], rows[2]];
-    assert_eq!(told(stage.view()), expected(&rows));
+    assert_eq!(job_states(stage.view()), expected(&rows));
     let json = stage.json();
     let job =
         json["adapters"][0]["jobs"].as_array().unwrap().iter().find(|job| job["name"] == "Runs").unwrap();
@@ -57,12 +57,12 @@ async fn a_queue_without_a_session_of_a_worker_is_a_finding() {
     // A session of another database proves nothing of this one.
     let elsewhere = support::open(&support::conninfo(server().await)).await.client;
     elsewhere.batch_execute("LISTEN \"jobs:insert\"").await.unwrap();
-    stage.look().await;
+    stage.poll().await;
     assert!(unserved(stage.view()).is_some());
     // It connects again.
     let again = stage.client().await;
     again.batch_execute("LISTEN \"jobs:insert\"").await.unwrap();
-    stage.look_until("no finding", |view| unserved(view).is_none()).await;
+    stage.poll_until("no finding", |view| unserved(view).is_none()).await;
 }
 
 #[tokio::test]
@@ -74,12 +74,12 @@ async fn presence_is_unknown_without_the_right_to_see_other_sessions() {
     let _worker = support::open(stage.info()).await;
     stage.as_role_of(info).await;
     stage.adapters(all()).await;
-    stage.look().await;
-    let view = stage.look().await;
+    stage.poll().await;
+    let view = stage.poll().await;
     assert_eq!(unserved(&view), None);
     let rows =
         [("Runs", "unknown", "none", ""), ("Due", "overdue", "none", ""), ("Blocked", "blocked", "none", "")];
-    assert_eq!(told(&view), expected(&rows));
+    assert_eq!(job_states(&view), expected(&rows));
     assert!(stage.json()["adapters"][0]["sessions"].is_null());
 }
 
@@ -98,12 +98,12 @@ async fn sessions_decide_if_a_silent_instance_has_ended() {
     let stopped = stage.client().await;
     stopped.batch_execute("SET application_name = 'pgboss:b2'").await.unwrap();
     stage.adapters(all()).await;
-    stage.look().await;
-    let view = stage.look().await;
+    stage.poll().await;
+    let view = stage.poll().await;
     // The job of the second queue began after the last heartbeat of the only instance then: a later one does not have it.
     let rows =
         [("q", "lost", "heartbeat", "as"), ("r", "lost", "heartbeat", "as"), ("s", "running", "lease", "")];
-    assert_eq!(told(&view), expected(&rows), "15 minutes are not over");
+    assert_eq!(job_states(&view), expected(&rows), "15 minutes have not passed");
     let states: Vec<_> = view.adapters.workers.iter().map(|row| row.state).collect();
     assert_eq!(states, [WorkerState::Gone, WorkerState::Gone, WorkerState::Silent, WorkerState::Live]);
     let json = stage.json();

@@ -1,6 +1,6 @@
 //! Rows of each state of the systems of Python: Oban, DBOS, Django tasks and Airflow.
 
-use super::states::{looked, stage, told};
+use super::states::{assert_states, job_states, stage};
 use super::{Part, are_read};
 use locktop::model::view::View;
 
@@ -15,7 +15,7 @@ async fn dbos() {
             ('w7', 'Done', 'SUCCESS', 'local', 'v1', 1, NULL, 1700000000000, 1700000000000, NULL, NULL);
         INSERT INTO dbos.application_versions VALUES ('v', '1', 'app');
         INSERT INTO dbos.workflow_schedules VALUES ('s1', 'nightly', 'Nightly', '0 3 * * *', 'PAUSED', 'a');";
-    let json = looked(
+    let json = assert_states(
         &format!("{DBOS}{rows}"),
         &[
             ("Pending", "lost", "presence", "when"),
@@ -32,7 +32,8 @@ async fn dbos() {
     let job = |name: &str| one["jobs"].as_array().unwrap().iter().find(|job| job["name"] == name).unwrap();
     assert_eq!(job("Pending")["advice"], "dbos workflow resume 'w1'");
     assert_eq!(job("Pending")["started_at"], "2023-11-14T22:13:20.000000+00:00");
-    // The lock of the jobs that each application runs beside its workflows: sha256("dbos.background_job.dbos.app.background_jobs").
+    // The lock of the jobs that each application runs in addition to its workflows:
+    // sha256("dbos.background_job.dbos.app.background_jobs").
     assert_eq!(
         (&one["leases"][0]["id"], &one["leases"][0]["state"]),
         (&"background jobs of app".into(), &"free".into())
@@ -46,13 +47,13 @@ async fn dbos() {
         .await
         .unwrap();
     stage
-        .look_until("its lock to be held", |view| {
+        .poll_until("its lock to be held", |view| {
             view.adapters.leases.iter().any(|lease| lease.owner_pid.is_some())
         })
         .await;
     let locks = stage.screen_of('3', 120, 35);
     assert!(locks.contains("DBOS background job"), "its lock has its name: {locks}");
-    let pending = |view: &View| told(view).into_iter().find(|row| row.0 == "Pending").unwrap();
+    let pending = |view: &View| job_states(view).into_iter().find(|row| row.0 == "Pending").unwrap();
     assert_eq!(pending(stage.view()).1, "unknown", "a process of its system is connected");
 }
 
@@ -61,7 +62,8 @@ const DBOS: &str = include_str!("tables/dbos.sql");
 const AIRFLOW: &str = include_str!("tables/airflow.sql");
 const DJANGO: &str = include_str!("tables/django_tasks.sql");
 
-/// Who would be there if its list had not been emptied, a moment ago, by a crash of the server is not known to be gone.
+/// A producer that may be missing only because a crash of the server has just emptied the list is not known
+/// to have ended.
 #[tokio::test]
 async fn oban_in_python() {
     let rows = "
@@ -92,20 +94,23 @@ async fn oban_in_python() {
     ];
     let absent = [("Absent", "lost", "absent", "when")];
     let json =
-        looked(&format!("{OBAN}{rows}{}", producers("61 s", "1 s")), &[&others[..], &absent].concat()).await;
+        assert_states(&format!("{OBAN}{rows}{}", producers("61 s", "1 s")), &[&others[..], &absent].concat())
+            .await;
     let one = &json["adapters"][0];
     assert_eq!((&one["version"], &one["leases"][0]["held"]), (&"Python".into(), &true.into()));
     let job = |name: &str| one["jobs"].as_array().unwrap().iter().find(|job| job["name"] == name).unwrap();
     assert_eq!((&job("Failed")["error"], &job("Beats")["note"]), (&"boom".into(), &"a".into()));
     let absent = [("Absent", "late", "age", "never")];
-    // Who serves another queue says nothing of this one: it may be a node of Elixir, which is on no list.
+    // A producer of another queue proves nothing for this one: this one may be served by an Elixir node,
+    // which is never listed.
     for (since, other) in [("1 s", "1 s"), ("1 s", "61 s")] {
-        looked(&format!("{OBAN}{rows}{}", producers(since, other)), &[&others[..], &absent].concat()).await;
+        assert_states(&format!("{OBAN}{rows}{}", producers(since, other)), &[&others[..], &absent].concat())
+            .await;
     }
-    // Where both work on the tables of Elixir.
+    // Both work on the tables of Elixir.
     let both = "ALTER TABLE oban_jobs ALTER errors DROP DEFAULT; ALTER TABLE oban_jobs ALTER errors TYPE jsonb[] USING '{}'; COMMENT ON TABLE oban_jobs IS '14';
         INSERT INTO oban_jobs (worker, state, discarded_at, errors) VALUES ('Failed', 'discarded', now(), ARRAY['{\"error\": \"first\"}', '{\"error\": \"boom\"}']::jsonb[]);";
-    let json = looked(&format!("{OBAN}{both}"), &[("Failed", "failed", "none", "")]).await;
+    let json = assert_states(&format!("{OBAN}{both}"), &[("Failed", "failed", "none", "")]).await;
     let one = &json["adapters"][0];
     assert_eq!((&one["version"], &one["jobs"][0]["error"]), (&"migration 14, Python".into(), &"boom".into()));
 }
@@ -135,7 +140,7 @@ async fn django_tasks() {
             ('Runs', 'RUNNING', '9999-01-01', now(), '[\"w1\", \"w2\"]', NULL, ''), ('Due', 'READY', '9999-01-01', NULL, '[]', NULL, ''), ('Due then', 'READY', now(), NULL, '[]', NULL, ''),
             ('Later', 'READY', now() + interval '1 hour', NULL, '[]', NULL, ''), ('Failed', 'FAILED', '9999-01-01', now(), '[\"w1\"]', now(), 'builtins.ValueError'),
             ('Done', 'SUCCESSFUL', '9999-01-01', now(), '[\"w1\"]', now(), '');";
-    let json = looked(
+    let json = assert_states(
         &format!("{DJANGO}{rows}"),
         &[
             ("Runs", "unknown", "none", ""),
@@ -153,7 +158,7 @@ async fn django_tasks() {
     assert_eq!(job("Failed")["error"], "builtins.ValueError");
 }
 
-/// No index has what runs: of many it is not read, and what is due is.
+/// No index contains the running jobs: in a large table they are not read, but the due jobs are.
 #[tokio::test]
 async fn django_tasks_with_many_rows() {
     let many = "INSERT INTO django_tasks_database_dbtaskresult (task_path, status) SELECT 'J', CASE WHEN n < 2000 THEN 'READY' ELSE 'SUCCESSFUL' END FROM generate_series(1, 120000) n;
@@ -172,7 +177,7 @@ async fn airflow() {
             ('d', 'r', 'Unseen', -1, 'running', 1, now(), NULL, now(), NULL), ('d', 'r', 'Queued', -1, 'queued', 0, NULL, NULL, now(), NULL),
             ('d', 'r', 'Scheduled', -1, 'scheduled', 0, NULL, NULL, NULL, NULL), ('d', 'r', 'Retry', -1, 'up_for_retry', 1, NULL, NULL, NULL, NULL),
             ('d', 'r', 'Deferred', -1, 'deferred', 1, now(), NULL, NULL, 5), ('d', 'r', 'Failed', -1, 'failed', 1, now(), NULL, NULL, NULL), ('d', 'r', 'Done', -1, 'success', 1, now(), NULL, NULL, NULL);";
-    let json = looked(
+    let json = assert_states(
         &format!("{AIRFLOW}{rows}"),
         &[
             ("d.Beats", "running", "heartbeat", ""),

@@ -1,6 +1,6 @@
 //! Rows of each state of Chancy, `PgQueuer`, dramatiq-pg and `APScheduler`, as they leave them.
 
-use super::states::{expected, looked, stage, told};
+use super::states::{assert_states, expected, job_states, stage};
 use super::{Part, are_read, support};
 
 const CHANCY: &str = include_str!("tables/chancy.sql");
@@ -20,7 +20,7 @@ async fn chancy() {
             ('q', 'Again', 'retrying', NULL, NULL, 1, 3, now(), NULL, '[{\"traceback\": \"boom\"}]'), ('q', 'Later', 'pending', NULL, NULL, 0, 1, now() + interval '1 hour', NULL, '[]'),
             ('p', 'Paused', 'pending', NULL, NULL, 0, 1, now(), NULL, '[]'), ('q', 'Failed', 'failed', NULL, NULL, 3, 3, now(), now(), '[{\"traceback\": \"boom\"}]'),
             ('q', 'Done', 'succeeded', NULL, NULL, 1, 1, now(), now(), '[]');";
-    let json = looked(
+    let json = assert_states(
         &format!("{CHANCY}{rows}"),
         &[
             ("Beats", "running", "heartbeat", ""),
@@ -43,7 +43,7 @@ async fn chancy() {
     assert_eq!(
         due.iter().map(|due| due["number"].as_i64().unwrap()).sum::<i64>(),
         3,
-        "what is for later is not due"
+        "a message for later is not due"
     );
 }
 
@@ -54,7 +54,7 @@ async fn pgqueuer() {
             (0, gen_random_uuid(), now(), now(), 'picked', 'Beats'), (0, gen_random_uuid(), now() - interval '31 s', now(), 'picked', 'Silent'),
             (0, NULL, now(), now(), 'queued', 'Due'), (0, NULL, now(), now() + interval '1 hour', 'queued', 'Later'), (0, NULL, now(), now(), 'failed', 'Failed');
         INSERT INTO pgqueuer_schedules (expression, entrypoint, next_run) VALUES ('0 3 * * *', 'nightly', now() + interval '1 hour');";
-    let json = looked(
+    let json = assert_states(
         &format!("{PGQUEUER}{rows}"),
         &[
             ("Beats", "running", "heartbeat", ""),
@@ -84,7 +84,7 @@ async fn dramatiq_pg() {
     let worker = stage.client().await;
     worker.batch_execute(&format!("SELECT pg_advisory_lock({KEY})")).await.unwrap();
     let pid = support::pid(&worker).await;
-    let view = stage.look().await;
+    let view = stage.poll().await;
     let rows = [
         ("Held", "running", "lock", ""),
         ("Free", "orphan", "lock", "automatic"),
@@ -92,7 +92,7 @@ async fn dramatiq_pg() {
         ("Again", "retry", "none", ""),
         ("Failed", "failed", "none", ""),
     ];
-    assert_eq!(told(&view), expected(&rows));
+    assert_eq!(job_states(&view), expected(&rows));
     let held = view.adapters.rows.iter().find(|row| row.job.name.as_deref() == Some("Held")).unwrap();
     assert_eq!((held.judged.pid, held.job.attempt), (Some(pid), Some(2)));
 }
@@ -103,7 +103,7 @@ async fn apscheduler() {
         INSERT INTO schedules (id, task_id, paused, next_fire_time) VALUES ('nightly', 'Nightly', true, now() + interval '1 hour');
         INSERT INTO jobs (task_id, schedule_id, acquired_by, acquired_until) VALUES ('Runs', NULL, 'host-1-1', now() + interval '30 s'), ('Lost', 'nightly', 'host-2-2', now() - interval '1 s'),
             ('Due', NULL, NULL, NULL);";
-    let json = looked(
+    let json = assert_states(
         &format!("{APSCHEDULER}{rows}"),
         &[("Runs", "running", "lease", ""), ("Lost", "lost", "lease", "removed"), ("Due", "due", "none", "")],
     )

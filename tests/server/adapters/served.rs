@@ -30,8 +30,8 @@ fn pairs(one: &serde_json::Value, list: &str, keys: [&str; 2]) -> Vec<[String; 2
 async fn workers_queues_leases_and_schedules_are_shown() {
     let mut stage = Stage::on(super::server().await, &format!("{SOLID_QUEUE}{ROWS}")).await;
     stage.adapters(all()).await;
-    stage.look().await;
-    let view = stage.look().await;
+    stage.poll().await;
+    let view = stage.poll().await;
     assert_eq!(view.adapters.workers[0].state, WorkerState::Silent, "the worst is first");
     let json = stage.json();
     let one = &json["adapters"][0];
@@ -64,8 +64,8 @@ async fn workers_queues_leases_and_schedules_are_shown() {
 async fn a_queue_without_live_workers_is_a_finding() {
     let mut stage = Stage::on(super::server().await, &format!("{SOLID_QUEUE}{ROWS}")).await;
     stage.adapters(all()).await;
-    stage.look().await;
-    let view = stage.look().await;
+    stage.poll().await;
+    let view = stage.poll().await;
     assert!(view.findings.iter().all(|finding| finding.check != "adapter_queue"), "one worker lives");
     for (change, reason) in [
         (
@@ -77,7 +77,7 @@ async fn a_queue_without_live_workers_is_a_finding() {
         stage.client().await.batch_execute(change).await.unwrap();
         let is_it =
             |finding: &&Finding| finding.check == "adapter_queue" && finding.summary.ends_with(reason);
-        stage.look_until(reason, |view| view.findings.iter().any(|finding| is_it(&finding))).await;
+        stage.poll_until(reason, |view| view.findings.iter().any(|finding| is_it(&finding))).await;
         let finding = stage.view().findings.iter().find(is_it).unwrap();
         let begins = "Solid Queue: 1 job is due, for 1h00m, and ";
         assert!(finding.summary.starts_with(begins), "{}", finding.summary);

@@ -10,12 +10,12 @@ use super::{GOOD_JOB, RIVER, SOLID_QUEUE, all, support};
 pub(super) async fn stage(ddl: &str) -> Stage {
     let mut stage = Stage::on(super::server().await, ddl).await;
     stage.adapters(all()).await;
-    assert!(stage.look().await.adapters.rows.is_empty(), "the first poll does not wait for them");
+    assert!(stage.poll().await.adapters.rows.is_empty(), "the first poll does not wait for them");
     stage
 }
 
 /// The name of each job, its state, proof, and the first word about its recovery.
-pub(super) fn told(view: &View) -> Vec<(String, &'static str, &'static str, String)> {
+pub(super) fn job_states(view: &View) -> Vec<(String, &'static str, &'static str, String)> {
     let mut rows: Vec<_> = view
         .adapters
         .rows
@@ -42,9 +42,9 @@ pub(super) fn expected(
     rows
 }
 
-pub(super) async fn looked(ddl: &str, rows: &[(&str, &'static str, &'static str, &str)]) -> Value {
+pub(super) async fn assert_states(ddl: &str, rows: &[(&str, &'static str, &'static str, &str)]) -> Value {
     let mut stage = stage(ddl).await;
-    assert_eq!(told(&*stage.look().await), expected(rows));
+    assert_eq!(job_states(&*stage.poll().await), expected(rows));
     let json = stage.json();
     for installation in json["adapters"].as_array().unwrap() {
         for (part, section) in installation["sections"].as_object().unwrap() {
@@ -84,7 +84,7 @@ async fn good_job() {
     let lock = format!("SELECT pg_advisory_lock({KEY}) FROM good_jobs WHERE job_class = 'Held'");
     worker.batch_execute(&lock).await.unwrap();
     let pid = support::pid(&worker).await;
-    let view = stage.look().await;
+    let view = stage.poll().await;
     let row =
         |name: &str| view.adapters.rows.iter().find(|row| row.job.name.as_deref() == Some(name)).unwrap();
     let rows = [
@@ -100,7 +100,7 @@ async fn good_job() {
         ("Later", "scheduled", "none", ""),
         ("Failed", "failed", "none", ""),
     ];
-    assert_eq!(told(&view), expected(&rows));
+    assert_eq!(job_states(&view), expected(&rows));
     assert_eq!(row("Held").judged.pid, Some(pid));
     assert_eq!(row("Silent").worker.as_deref(), Some("web:2"));
     assert_eq!(row("Absent").worker.as_deref(), Some("00000000-0000-0000-0000-0000000000a3"));
@@ -138,7 +138,7 @@ async fn good_job() {
     assert_eq!(
         (&depth["number"], &depth["is_more"], &depth["is_estimate"]),
         (&3.into(), &false.into(), &false.into()),
-        "what runs is not due"
+        "a running job is not due"
     );
 }
 
@@ -159,7 +159,7 @@ async fn solid_queue() {
         INSERT INTO solid_queue_semaphores (key, value, expires_at) VALUES ('k', 0, now() + interval '1 hour');
         INSERT INTO solid_queue_recurring_tasks (key, schedule, class_name) VALUES ('nightly', '0 3 * * *', 'Nightly');
         INSERT INTO solid_queue_pauses (queue_name) VALUES ('p');";
-    let json = looked(
+    let json = assert_states(
         &format!("{SOLID_QUEUE}{rows}"),
         &[
             ("Beats", "running", "heartbeat", ""),
@@ -193,7 +193,7 @@ async fn river() {
             ('Failed', 'discarded', 25, now(), '{host_1}', now(), now(), NULL),
             ('Done', 'completed', 1, now(), '{host_1}', now(), now(), NULL);
         INSERT INTO river_leader (leader_id, elected_at, expires_at) VALUES ('host_1', now(), now() - interval '1 minute');";
-    let json = looked(
+    let json = assert_states(
         &format!("{RIVER}{rows}"),
         &[
             ("Young", "unknown", "none", ""),
@@ -223,7 +223,7 @@ async fn small_leases() {
         INSERT INTO scheduled_tasks (task_name, task_instance, execution_time, picked, picked_by, last_heartbeat, consecutive_failures, version) VALUES
             ('Beats', '1', now(), true, 'node', now(), 0, 1), ('Silent', '1', now(), true, 'gone', now() - interval '31 minutes', 0, 1),
             ('Due', '1', now(), false, NULL, NULL, 0, 1), ('Retry', '1', now(), false, NULL, NULL, 2, 1), ('Later', '1', now() + interval '1 hour', false, NULL, NULL, 0, 1);";
-    let json = looked(
+    let json = assert_states(
         &format!("{tables}{rows}"),
         &[
             ("Beats 1", "running", "heartbeat", ""),
@@ -265,16 +265,16 @@ async fn small_leases() {
 async fn a_locked_table_is_reported_and_its_last_rows_are_kept() {
     let row = "INSERT INTO river_job (kind, state, attempted_at) VALUES ('A', 'running', now())";
     let mut stage = stage(&format!("{RIVER}{row}")).await;
-    assert_eq!(stage.look().await.adapters.rows.len(), 1);
+    assert_eq!(stage.poll().await.adapters.rows.len(), 1);
     let other = stage.client().await;
     other.batch_execute("BEGIN; LOCK TABLE river_job IN ACCESS EXCLUSIVE MODE").await.unwrap();
     let error = |view: &View| {
         let rows = &view.snapshot.as_ref().unwrap().adapters[0];
         rows.jobs[&locktop::model::adapter::Part::Running].error.clone()
     };
-    let mut view = stage.look().await;
+    let mut view = stage.poll().await;
     support::wait_until("the part to be read again", async || {
-        view = stage.look().await;
+        view = stage.poll().await;
         error(&view).is_some()
     })
     .await;
@@ -285,7 +285,7 @@ async fn a_locked_table_is_reported_and_its_last_rows_are_kept() {
     let json = stage.json();
     assert_eq!(json["adapters"][0]["jobs"], serde_json::json!([]), "but are not reported as current");
     other.batch_execute("ROLLBACK").await.unwrap();
-    support::wait_until("the part to be read again", async || error(&*stage.look().await).is_none()).await;
+    support::wait_until("the part to be read again", async || error(&*stage.poll().await).is_none()).await;
 }
 
 #[tokio::test]
@@ -315,7 +315,7 @@ async fn oban_with_and_without_producers() {
         ("Silent", "unknown", "none", ""),
         ("Absent", "unknown", "none", ""),
     ];
-    let json = looked(&format!("{tables}{rows}"), &[&blind[..], &waiting].concat()).await;
+    let json = assert_states(&format!("{tables}{rows}"), &[&blind[..], &waiting].concat()).await;
     let one = &json["adapters"][0];
     assert_eq!((&one["version"], &one["leases"][0]["held"]), (&"migration 14".into(), &true.into()));
     let failed = one["jobs"].as_array().unwrap().iter().find(|job| job["name"] == "Failed").unwrap();
@@ -328,7 +328,7 @@ async fn oban_with_and_without_producers() {
         ("Silent", "lost", "heartbeat", "when"),
         ("Absent", "lost", "absent", "when"),
     ];
-    looked(&format!("{tables}{rows}{producers}"), &[&seen[..], &waiting].concat()).await;
+    assert_states(&format!("{tables}{rows}{producers}"), &[&seen[..], &waiting].concat()).await;
 }
 
 #[tokio::test]
@@ -340,7 +340,7 @@ async fn procrastinate() {
             (4, 'q', 'Due', 'todo', NULL, NULL, 0, NULL), (5, 'q', 'Blocked', 'todo', 'b', NULL, 0, NULL), (6, 'q', 'Retry', 'todo', NULL, NULL, 1, now()),
             (7, 'q', 'Later', 'todo', NULL, NULL, 0, now() + interval '1 hour'), (8, 'q', 'Failed', 'failed', NULL, NULL, 1, NULL), (9, 'q', 'Done', 'succeeded', NULL, NULL, 1, NULL);
         INSERT INTO procrastinate_events (job_id, type, at) VALUES (1, 'started', now() - interval '5 seconds');";
-    let json = looked(
+    let json = assert_states(
         &format!("{}{rows}", include_str!("tables/procrastinate.sql")),
         &[
             ("Beats", "running", "heartbeat", ""),
@@ -382,7 +382,7 @@ async fn que() {
     let mut stage = stage(&format!("{}{rows}", include_str!("tables/que.sql"))).await;
     let locker = stage.client().await;
     locker.batch_execute("SELECT pg_advisory_lock(101); INSERT INTO que_lockers VALUES (pg_backend_pid(), 6, '{}', 4711, 'web')").await.unwrap();
-    let view = stage.look().await;
+    let view = stage.poll().await;
     let rows = [
         ("Held", "running", "lock", ""),
         ("Due", "due", "none", ""),
@@ -391,7 +391,7 @@ async fn que() {
         ("Failed", "failed", "none", ""),
     ];
     assert_eq!(
-        told(&view),
+        job_states(&view),
         expected(&rows),
         "a job that is taken is reported once, though it is still due by its row"
     );
@@ -414,14 +414,14 @@ async fn pg_cron() {
         )
         .await
         .unwrap();
-    let view = stage.look().await;
+    let view = stage.poll().await;
     let rows = [
         ("There", "running", "session", ""),
         ("Gone", "orphan", "session", "at"),
         ("Another", "orphan", "session", "at"),
         ("Failed", "failed", "none", ""),
     ];
-    assert_eq!(told(&view), expected(&rows), "a process of that number that is younger is another one");
+    assert_eq!(job_states(&view), expected(&rows), "a process of that number that is younger is another one");
     assert_eq!(stage.json()["adapters"][0]["schedules"][0]["name"], "nightly");
 }
 
@@ -445,7 +445,7 @@ async fn pg_timetable() {
         )
         .await
         .unwrap();
-    let view = stage.look().await;
+    let view = stage.poll().await;
     let rows = [
         ("There", "running", "session", ""),
         ("Slow", "slow", "session", ""),
@@ -453,7 +453,7 @@ async fn pg_timetable() {
         ("Another", "lost", "absent", "when"),
         ("Failed", "failed", "none", ""),
     ];
-    assert_eq!(told(&view), expected(&rows), "a client is connected while one of its own sessions is");
+    assert_eq!(job_states(&view), expected(&rows), "a client is connected while one of its own sessions is");
     let schedules = &stage.json()["adapters"][0]["schedules"];
     assert_eq!([&schedules[0]["schedule"], &schedules[6]["enabled"]], [&json!("0 3 * * *"), &json!(false)]);
 }
@@ -472,7 +472,7 @@ async fn quartz_clustered_and_alone() {
             ('c', 't1', 'g', 'Due', 'g', ms('5 s'), 'WAITING'), ('c', 't2', 'g', 'Overdue', 'g', ms('5 min'), 'WAITING'),
             ('c', 't3', 'g', 'Later', 'g', ms('-1 h'), 'WAITING'), ('c', 't4', 'g', 'Blocked', 'g', ms('5 s'), 'BLOCKED'),
             ('c', 't5', 'g', 'Failed', 'g', -1, 'ERROR'), ('c', 't6', 'g', 'Done', 'g', -1, 'COMPLETE');";
-    let json = looked(
+    let json = assert_states(
         &format!("{tables}{rows}"),
         &[
             ("Beats", "running", "heartbeat", ""),

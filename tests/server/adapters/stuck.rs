@@ -14,7 +14,7 @@ fn findings_of(view: &View, check: &str) -> Vec<(String, String)> {
 /// Checks the findings for these tables and rows: each summary, and the beginning of its details.
 async fn reports(check: &str, ddl: &str, expected: &[(&str, &str)]) {
     let mut stage = stage(ddl).await;
-    let found = findings_of(&*stage.look().await, check);
+    let found = findings_of(&*stage.poll().await, check);
     assert_eq!(found.len(), expected.len(), "{found:?}");
     for ((summary, about), (words, behind)) in found.iter().zip(expected) {
         assert_eq!(summary, words);
@@ -43,7 +43,7 @@ async fn a_quartz_trigger_without_its_fired_row_is_stuck() {
     let healthy = format!("{QUARTZ}{MS}{rows}");
     reports("adapter_stuck", &healthy, &[]).await;
     let mut stage = stage(&healthy).await;
-    let view = stage.look().await;
+    let view = stage.poll().await;
     assert!(view.adapters.rows.iter().all(|row| row.advice.is_none()), "no action is needed");
     for (row, expected, reason) in [
         (
@@ -78,8 +78,8 @@ async fn a_job_reserved_by_a_dead_quartz_node_is_lost() {
             ('c', 'e1', 't1', 'g', 'one', ms('1 s'), 0, 5, 'ACQUIRED'), ('c', 'e2', 't2', 'g', 'two', ms('1 min'), 0, 5, 'ACQUIRED'),
             ('c', 'e3', 't3', 'g', 'three', ms('1 min'), 0, 5, 'ACQUIRED'), ('alone', 'e4', 't4', 'g', 'x', ms('1 min'), 0, 5, 'ACQUIRED');";
     let mut stage = stage(&format!("{QUARTZ}{MS}{rows}")).await;
-    let view = stage.look().await;
-    let found = super::states::told(&view);
+    let view = stage.poll().await;
+    let found = super::states::job_states(&view);
     let expected = [("g.t2", "lost", "heartbeat", "when"), ("g.t3", "lost", "absent", "when")];
     assert_eq!(found, super::states::expected(&expected));
 }
@@ -210,7 +210,7 @@ async fn late_jobs_report_a_missing_leader() {
              INSERT INTO river_leader (leader_id, elected_at, expires_at) VALUES ('host', now(), now() + interval '{lease}');"
         );
         let mut stage = stage(&format!("{RIVER}{rows}")).await;
-        let found = findings_of(&*stage.look().await, "adapter_job");
+        let found = findings_of(&*stage.poll().await, "adapter_job");
         assert!(found[0].1.starts_with(begins), "{found:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! Rows of each state of Laravel, Symfony Messenger and Odoo's `queue_job`, as their statements leave them.
 
-use super::states::{expected, looked, stage, told};
+use super::states::{assert_states, expected, job_states, stage};
 use super::{Part, all, are_read, support};
 use locktop::model::adapter::JobState;
 use locktop::model::lease::LeaseState;
@@ -38,7 +38,7 @@ async fn laravel() {
         jobs.join(", "),
         payload("Failed"),
     );
-    let json = looked(
+    let json = assert_states(
         &format!("{LARAVEL}{rows}"),
         &[
             ("App\\Jobs\\Young", "running", "lease", ""),
@@ -74,7 +74,7 @@ async fn laravel() {
     );
 }
 
-/// `Connection` of its Doctrine transport marks what it hands out with `delivered_at`.
+/// `Connection` of its Doctrine transport marks the messages that it hands out with `delivered_at`.
 #[tokio::test]
 async fn symfony_messenger() {
     // As PhpSerializer writes it: serialize() and addslashes().
@@ -89,7 +89,7 @@ async fn symfony_messenger() {
             body(name)
         )
     };
-    // Its times are whole seconds, rounded: what is due now would be due in half a second.
+    // Its times are rounded to whole seconds: a message due now may become due half a second later.
     let rows = format!(
         "INSERT INTO messenger_messages (body, headers, queue_name, created_at, available_at, delivered_at) VALUES {}, {}, {}, {}, {};
          INSERT INTO messenger_messages (body, headers, queue_name, created_at, available_at) VALUES
@@ -109,10 +109,10 @@ async fn symfony_messenger() {
         ("App\\Message\\Later", "scheduled", "none", ""),
         ("App\\Message\\Failed", "failed", "none", ""),
     ];
-    assert_eq!(told(&*stage.look().await), expected(&rows));
+    assert_eq!(job_states(&*stage.poll().await), expected(&rows));
     // A job that failed for good is not due.
     support::wait_until("two due messages", async || {
-        stage.look().await;
+        stage.poll().await;
         let json = stage.json();
         let depth = json["adapters"][0]["depth"].as_array().unwrap().clone();
         let due = depth.iter().filter(|depth| depth["state"] == "due");
@@ -160,11 +160,11 @@ async fn odoo_queue_job() {
     runner.batch_execute("SELECT pg_try_advisory_lock(2293787760715711918)").await.unwrap();
     let (pid, runs_on) = (support::pid(&worker).await, support::pid(&runner).await);
     let both_run = |view: &View| view.adapters.count(JobState::Running) == 2;
-    stage.look_until("both to run", both_run).await;
+    stage.poll_until("both to run", both_run).await;
     // The trace of its transaction in the row is no lock.
     let killed_pid = support::pid(&killed).await;
     runner.execute("SELECT pg_terminate_backend($1)", &[&killed_pid]).await.unwrap();
-    stage.look_until("one to be killed", |view| view.adapters.count(JobState::Running) == 1).await;
+    stage.poll_until("one to be killed", |view| view.adapters.count(JobState::Running) == 1).await;
     let mut rows = vec![
         ("sale.order.held", "running", "session", ""),
         ("sale.order.killed", "orphan", "session", "automatic"),
@@ -175,8 +175,8 @@ async fn odoo_queue_job() {
         ("sale.order.waits", "blocked", "none", ""),
         ("sale.order.failed", "failed", "none", ""),
     ];
-    let view = stage.look().await;
-    assert_eq!(told(&view), expected(&rows));
+    let view = stage.poll().await;
+    assert_eq!(job_states(&view), expected(&rows));
     let held = view.adapters.rows.iter().find(|row| row.judged.pid == Some(pid)).unwrap();
     assert_eq!(held.job.id.to_string(), "u1");
     let json = stage.json();
@@ -191,15 +191,15 @@ async fn odoo_queue_job() {
     assert!(locks.contains("Odoo queue_job jobr"), "its lock has its name: {locks}");
     drop(runner);
     let is_free = |view: &View| view.adapters.leases.iter().all(|lease| lease.state == LeaseState::Free);
-    stage.look_until("the lock of the runner to be free", is_free).await;
+    stage.poll_until("the lock of the runner to be free", is_free).await;
     // Versions before 18 have no such row: it is not known whether a job runs.
     worker.batch_execute("ROLLBACK; DROP TABLE queue_job_lock").await.unwrap();
     stage.adapters(all()).await;
-    stage.look().await;
+    stage.poll().await;
     for row in &mut rows[..3] {
         *row = (row.0, "unknown", "none", "");
     }
-    assert_eq!(told(&*stage.look().await), expected(&rows));
+    assert_eq!(job_states(&*stage.poll().await), expected(&rows));
 }
 
 #[tokio::test]

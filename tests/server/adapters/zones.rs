@@ -9,7 +9,7 @@ use locktop::model::row_id::RowId;
 
 use super::SOLID_QUEUE;
 use super::stage::Stage;
-use super::states::{expected, told};
+use super::states::{expected, job_states};
 use crate::action::stage::Hands;
 
 const ZONE: &str = "America/New_York";
@@ -29,8 +29,8 @@ async fn polled(rows: &str, zone: Option<&str>) -> Stage {
     let mut stage = Stage::on(super::server().await, &format!("{SOLID_QUEUE}{rows}")).await;
     let of = |adapter| Adapter { allows_actions: true, time_zone: zone.map(Into::into), ..adapter };
     stage.adapters(built_in().unwrap().into_iter().map(of).map(Arc::new).collect()).await;
-    stage.look().await;
-    stage.look().await;
+    stage.poll().await;
+    stage.poll().await;
     stage
 }
 
@@ -52,7 +52,7 @@ fn recovery(stage: &Stage) -> plan::ActionPlan {
 #[tokio::test]
 async fn a_worker_in_another_time_zone_seems_silent_until_it_is_configured() {
     let stage = polled(LIVE, None).await;
-    let runs = told(stage.view()).into_iter().find(|row| row.0 == "Runs").unwrap();
+    let runs = job_states(stage.view()).into_iter().find(|row| row.0 == "Runs").unwrap();
     assert_eq!((runs.1, runs.2), ("lost", "heartbeat"));
     let hints_of = hints(&stage);
     let [hint] = hints_of.as_slice() else { panic!("{hints_of:?}") };
@@ -65,7 +65,7 @@ async fn a_worker_in_another_time_zone_seems_silent_until_it_is_configured() {
     // With the zone configured it is alive, and none of its jobs is released.
     let stage = polled(LIVE, Some(ZONE)).await;
     let rows = [("Runs", "running", "heartbeat", ""), ("Later", "scheduled", "none", "")];
-    assert_eq!(told(stage.view()), expected(&rows));
+    assert_eq!(job_states(stage.view()), expected(&rows));
     assert_eq!(hints(&stage), [""; 0]);
 }
 

@@ -6,16 +6,16 @@ use locktop::locks::advisory::Mode;
 use locktop::pg::conninfo::ConnInfo;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::look::{Eye, is_free, take};
+use super::observer::{Observer, is_free, take};
 use super::support::{database, server, wait_until};
 use crate::binary::{Left, finish, locktop, run_beside};
 
-async fn place() -> (ConnInfo, String, Eye) {
+async fn place() -> (ConnInfo, String, Observer) {
     let server = server().await;
     let info = database(server).await;
     let target = format!("{} dbname={}", server.conninfo(), info.dbname());
-    let eye = Eye::open(&info).await;
-    (info, target, eye)
+    let observer = Observer::open(&info).await;
+    (info, target, observer)
 }
 
 async fn left(arguments: &[&str]) -> Left {
@@ -64,7 +64,7 @@ async fn a_lock_that_is_taken_is_status_75() {
 
 #[tokio::test]
 async fn a_snapshot_shows_the_lock_name_and_a_lost_lock_ends_the_program() {
-    let (info, target, eye) = place().await;
+    let (info, target, observer) = place().await;
     let script = "trap 'echo terminated; exit 3' TERM; while :; do sleep 0.01; done";
     let child = holding(&["lock", "nightly", &target, "--", "sh", "-c", script], &info).await;
     let snapshot = left(&["snapshot", "--format", "json", &target]).await;
@@ -73,11 +73,12 @@ async fn a_snapshot_shows_the_lock_name_and_a_lost_lock_ends_the_program() {
     assert!(locks.iter().any(|lock| lock["name"] == "nightly"), "{locks:#?}");
     let backends = snapshot["backends"].as_array().unwrap();
     assert!(backends.iter().any(|backend| backend["application"] == "locktop lock"), "{backends:#?}");
-    eye.ask(
-        "SELECT pg_terminate_backend(pid) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+    observer
+        .ask(
+            "SELECT pg_terminate_backend(pid) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
           WHERE locktype = 'advisory' AND datname = current_database()",
-    )
-    .await;
+        )
+        .await;
     let lost = end(child).await;
     assert_eq!((lost.status, lost.out.as_str()), (Some(76), "terminated\n"), "{lost:?}");
     assert!(lost.err.starts_with("locktop: the lock is lost"), "{lost:?}");
@@ -85,14 +86,14 @@ async fn a_snapshot_shows_the_lock_name_and_a_lost_lock_ends_the_program() {
 
 #[tokio::test]
 async fn a_signal_is_passed_on_to_the_program_and_ends_a_wait() {
-    let (info, target, eye) = place().await;
+    let (info, target, observer) = place().await;
     let script = "trap 'exit 5' TERM; while :; do sleep 0.01; done";
     let child = holding(&["lock", "nightly", &target, "--", "sh", "-c", script], &info).await;
     let waiter = locktop(&["lock", "nightly", &target, "--", "true"]).spawn().unwrap();
-    let pid = eye.waiting().await;
+    let pid = observer.waiting().await;
     kill_process(Pid::from_child(&waiter), Signal::TERM).unwrap();
     assert_eq!(end(waiter).await.status, Some(143));
-    eye.until_gone(pid).await;
+    observer.until_ended(pid).await;
     // The shell may not have set its trap yet.
     let mut child = child;
     wait_until("the program to end", async || {
@@ -107,7 +108,7 @@ async fn a_signal_is_passed_on_to_the_program_and_ends_a_wait() {
 
 #[tokio::test]
 async fn a_lease_gives_its_token_to_the_program() {
-    let (_, target, eye) = place().await;
+    let (_, target, observer) = place().await;
     let script = ["--", "sh", "-c", "echo \"token $LOCKTOP_TOKEN\""];
     let lease = |name| [&["lock", "--lease", "2s", "--wait", "0s", name, &target], &script[..]].concat();
     let missing = left(&lease("7")).await;
@@ -121,7 +122,7 @@ async fn a_lease_gives_its_token_to_the_program() {
         assert!(token(&second) > token(&first), "{first:?} {second:?}");
         let lead = left(&[&["lead", "--lease", "2s", name, &target], &script[..]].concat()).await;
         assert!(token(&lead) > token(&second), "{lead:?}");
-        eye.ask(&format!("SELECT locktop.{taken}, 'somebody', interval '1 hour')")).await;
+        observer.ask(&format!("SELECT locktop.{taken}, 'somebody', interval '1 hour')")).await;
         assert_eq!(left(&lease(name)).await.status, Some(75), "{name}");
     }
     assert_eq!(left(&lease("3000000000")).await.status, Some(2));
@@ -136,12 +137,12 @@ async fn a_lease_gives_its_token_to_the_program() {
 
 #[tokio::test]
 async fn a_leader_is_replaced_when_killed_and_leads_again_after_a_loss() {
-    let (info, target, eye) = place().await;
+    let (info, target, observer) = place().await;
     let lead = |script| ["lead", "nightly", &target, "--", "sh", "-c", script];
     let first = holding(&lead("exec sleep 600"), &info).await;
     let second = locktop(&lead("exit 4")).spawn().unwrap();
-    eye.waiting().await;
-    // Its program outlives a leader that is killed: it has no lock any more, and no parent.
+    observer.waiting().await;
+    // Its program outlives a leader that is killed: it no longer has a lock, nor a parent.
     let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", first.id())).unwrap();
     kill_process(Pid::from_child(&first), Signal::KILL).unwrap();
     for child in children.split_whitespace() {
@@ -163,7 +164,7 @@ async fn a_leader_is_replaced_when_killed_and_leads_again_after_a_loss() {
     leads(1).await;
     let ended = "SELECT pg_terminate_backend(pid) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
           WHERE locktype = 'advisory' AND datname = current_database()";
-    assert_eq!(eye.ask(ended).await, "t");
+    assert_eq!(observer.ask(ended).await, "t");
     leads(2).await;
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     assert_eq!(end(child).await.status, Some(143));

@@ -1,14 +1,15 @@
-//! All functions that the server has for advisory locks are reached through the library: the server's own log says so.
+//! All functions that the server has for advisory locks are reached through the library: the server's own log
+//! shows them.
 
 use std::collections::BTreeSet;
 
 use locktop::locks::advisory::{Key, Locks, Mode, Wait, xact_lock};
 use locktop::pg::conninfo::ConnInfo;
 
-use super::look::{Eye, is_free, take};
+use super::observer::{Observer, is_free, take};
 use super::support::{database, open, server_of, versions, wait_until};
 
-/// Everything the library can be asked for.
+/// Every request to the library.
 async fn ask_for_everything(info: &ConnInfo) {
     let locks = Locks::new(info.clone());
     for key in [Key::Bigint(21), Key::Pair(2, 1)] {
@@ -57,14 +58,14 @@ async fn all_twenty_one_are_reached() {
     for version in versions() {
         let server = server_of(version).await;
         let info = database(server).await;
-        let eye = Eye::open(&info).await;
+        let observer = Observer::open(&info).await;
         let name = info.dbname();
-        eye.ask(&format!(
+        observer.ask(&format!(
             "ALTER DATABASE {name} SET log_statement = 'all'; ALTER DATABASE {name} SET log_min_messages = 'log'"
         ))
         .await;
         ask_for_everything(&info).await;
-        let all: BTreeSet<String> = eye
+        let all: BTreeSet<String> = observer
             .ask("SELECT oid::regprocedure FROM pg_proc WHERE proname ~ '^pg_(try_)?advisory_'")
             .await
             .lines()

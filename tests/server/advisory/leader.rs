@@ -7,7 +7,7 @@ use locktop::locks::advisory::Locks;
 use locktop::pg::conninfo::ConnInfo;
 use tokio::sync::{Notify, mpsc};
 
-use super::look::{Eye, is_free};
+use super::observer::{Observer, is_free};
 use super::support::{database, server_of, versions, wait_until};
 
 const END: &str =
@@ -18,7 +18,7 @@ const END: &str =
 async fn only_one_leads_and_a_leader_that_lost_its_lock_waits_again() {
     for version in versions() {
         let info = database(server_of(version).await).await;
-        let eye = Eye::open(&info).await;
+        let observer = Observer::open(&info).await;
         let (started, mut leaders) = mpsc::unbounded_channel();
         let stop = Arc::new(Notify::new());
         let mut running = Vec::new();
@@ -33,20 +33,20 @@ async fn only_one_leads_and_a_leader_that_lost_its_lock_waits_again() {
             }));
         }
         let first = leaders.recv().await.unwrap();
-        eye.waiting().await;
+        observer.waiting().await;
         let pid = "SELECT l.pid FROM pg_locks l, pg_database d WHERE d.oid = l.database AND l.granted
             AND l.locktype = 'advisory' AND d.datname = current_database()";
         let holder = Locks::new(info.clone()).holder("scheduler").await.unwrap().unwrap();
-        assert_eq!(holder.pid.to_string(), eye.ask(pid).await, "{version}");
+        assert_eq!(holder.pid.to_string(), observer.ask(pid).await, "{version}");
         let name = format!("SELECT application_name FROM pg_stat_activity WHERE pid = {}", holder.pid);
-        assert_eq!(holder.application_name, eye.ask(&name).await, "{version}");
-        eye.ask(END).await;
+        assert_eq!(holder.application_name, observer.ask(&name).await, "{version}");
+        observer.ask(END).await;
         let second = leaders.recv().await.unwrap();
         assert_ne!(first, second, "{version}: the other one waited");
-        eye.waiting().await;
-        eye.ask(END).await;
+        observer.waiting().await;
+        observer.ask(END).await;
         assert_eq!(leaders.recv().await.unwrap(), first, "{version}: it runs again");
-        eye.waiting().await;
+        observer.waiting().await;
         stop.notify_waiters();
         for running in running {
             running.await.unwrap().unwrap();

@@ -5,7 +5,7 @@ use locktop::locks::advisory::{Conn, Key, Mode, Source};
 use locktop::locks::{Error, Held as _, Lost};
 use locktop::pg::conninfo::ConnInfo;
 
-use super::look::{Eye, is_free, take};
+use super::observer::{Observer, is_free, take};
 use super::support::{database, server_of, versions};
 
 const KEY: Key = Key::Bigint(-4_242);
@@ -14,12 +14,12 @@ const KEY: Key = Key::Bigint(-4_242);
 async fn a_dropped_guard_takes_its_backend_with_it() {
     for version in versions() {
         let info = database(server_of(version).await).await;
-        let eye = Eye::open(&info).await;
+        let observer = Observer::open(&info).await;
         let lock = take(&info, KEY, Mode::Exclusive).await;
         let pid = lock.pid();
-        assert_eq!(eye.rows(pid).await, "1");
+        assert_eq!(observer.rows(pid).await, "1");
         drop(lock);
-        eye.until_gone(pid).await;
+        observer.until_ended(pid).await;
         assert!(is_free(&info, KEY).await, "{version}");
     }
 }
@@ -28,11 +28,11 @@ async fn a_dropped_guard_takes_its_backend_with_it() {
 async fn a_holder_is_notified_when_its_connection_ends() {
     for version in versions() {
         let info = database(server_of(version).await).await;
-        let eye = Eye::open(&info).await;
+        let observer = Observer::open(&info).await;
         let lock = take(&info, KEY, Mode::Exclusive).await;
         let lost = lock.lost();
         assert_eq!(lock.check(), Ok(()));
-        eye.ask(&format!("SELECT pg_terminate_backend({})", lock.pid())).await;
+        observer.ask(&format!("SELECT pg_terminate_backend({})", lock.pid())).await;
         let reason = lost.await;
         assert!(
             reason.to_string().contains("terminating connection due to administrator command"),
@@ -40,7 +40,7 @@ async fn a_holder_is_notified_when_its_connection_ends() {
         );
         assert_eq!(lock.check(), Err(reason.clone()));
         assert_eq!(lock.lost().await, reason, "a later call returns the same reason");
-        eye.until_gone(lock.pid()).await;
+        observer.until_ended(lock.pid()).await;
         assert!(is_free(&info, KEY).await, "{version}");
         let error = lock.release().await.unwrap_err();
         assert!(matches!(error, Error::NotHeld(Lost::Ended(_))), "{version}: {error}");

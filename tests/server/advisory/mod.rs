@@ -3,9 +3,9 @@
 mod command;
 mod functions;
 mod leader;
-mod look;
 mod loss;
 mod names;
+mod observer;
 mod permits;
 mod pooled;
 mod pools;

@@ -6,7 +6,7 @@ use locktop::locks::Error;
 use locktop::locks::advisory::{Guard, Locks, Wait};
 use locktop::pg::conninfo::ConnInfo;
 
-use super::look::{Eye, is_free};
+use super::observer::{Observer, is_free};
 use super::support::{database, server_of, versions, wait_until};
 
 async fn taken(locks: &Locks<ConnInfo>, wait: Wait) -> Option<Guard> {
@@ -17,7 +17,7 @@ async fn taken(locks: &Locks<ConnInfo>, wait: Wait) -> Option<Guard> {
 async fn permits_are_limited_and_waiters_are_served_in_order() {
     for version in versions() {
         let info = database(server_of(version).await).await;
-        let eye = Eye::open(&info).await;
+        let observer = Observer::open(&info).await;
         let locks = Locks::new(info.clone()).without_pooler_test();
         let long = Wait::AtMost(Duration::from_secs(60));
         let (first, second) = (taken(&locks, Wait::Never).await.unwrap(), taken(&locks, long).await.unwrap());
@@ -38,7 +38,7 @@ async fn permits_are_limited_and_waiters_are_served_in_order() {
             }));
             // The first of them has the lock of the queue, and asks now and then for all permits; the others wait for it.
             wait_until("it to wait behind the others", async || {
-                !is_free(&info, "reports #queue").await && eye.ask(queue).await == at.to_string()
+                !is_free(&info, "reports #queue").await && observer.ask(queue).await == at.to_string()
             })
             .await;
         }
@@ -46,7 +46,7 @@ async fn permits_are_limited_and_waiters_are_served_in_order() {
         second.release().await.unwrap();
         let (at, third) = order.recv().await.unwrap();
         assert_eq!(at, 0, "{version}");
-        eye.until("its permit to be visible by name", &tag.replace("count(*)", "count(*) > 0")).await;
+        observer.until("its permit to be visible by name", &tag.replace("count(*)", "count(*) > 0")).await;
         drop(first);
         let (at, fourth) = order.recv().await.unwrap();
         assert_eq!(at, 1, "{version}");

@@ -5,17 +5,17 @@ use locktop::locks::advisory::{Key, Locks, Mode, Wait, xact_lock};
 use locktop::locks::{Error, PoolerError};
 use locktop::pg::conninfo::ConnInfo;
 
-use super::look::{Eye, ask, is_free, take};
+use super::observer::{Observer, ask, is_free, take};
 use super::pooler::Pooler;
 use super::support::{database, open, server, wait_until};
 
 const KEY: Key = Key::Bigint(77);
 
-async fn place() -> (&'static EmbeddedServer, ConnInfo, Eye) {
+async fn place() -> (&'static EmbeddedServer, ConnInfo, Observer) {
     let server = server().await;
     let direct = database(server).await;
-    let eye = Eye::open(&direct).await;
-    (server, direct, eye)
+    let observer = Observer::open(&direct).await;
+    (server, direct, observer)
 }
 
 fn through(pooler: &Pooler, info: &ConnInfo) -> ConnInfo {
@@ -24,7 +24,7 @@ fn through(pooler: &Pooler, info: &ConnInfo) -> ConnInfo {
 
 #[tokio::test]
 async fn a_session_lock_behind_a_pooler_in_transaction_mode_is_a_strangers_and_is_refused() {
-    let (server, direct, eye) = place().await;
+    let (server, direct, observer) = place().await;
     for more in ["", "default_pool_size = 1", "server_round_robin = 1"] {
         let pooler = Pooler::start_with(server, "transaction", more);
         let info = through(&pooler, &direct);
@@ -44,7 +44,7 @@ async fn a_session_lock_behind_a_pooler_in_transaction_mode_is_a_strangers_and_i
         drop((naive, stranger));
         let held = "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
             WHERE locktype = 'advisory' AND datname = current_database()";
-        assert_eq!(eye.ask(held).await, "0", "{more}: nothing is left behind");
+        assert_eq!(observer.ask(held).await, "0", "{more}: nothing is left behind");
     }
 }
 
@@ -77,11 +77,11 @@ async fn a_pooler_in_statement_mode_is_refused_with_its_own_words() {
 
 #[tokio::test]
 async fn behind_a_pooler_in_session_mode_a_session_is_ones_own() {
-    let (server, direct, eye) = place().await;
+    let (server, direct, observer) = place().await;
     let pooler = Pooler::start(server, "session");
     let info = through(&pooler, &direct);
     let lock = Locks::new(info.clone()).lock(KEY).await.unwrap();
-    assert_eq!(eye.rows(lock.pid()).await, "1");
+    assert_eq!(observer.rows(lock.pid()).await, "1");
     assert!(!is_free(&direct, KEY).await);
     lock.release().await.unwrap();
     assert!(is_free(&direct, KEY).await);

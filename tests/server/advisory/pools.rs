@@ -6,7 +6,7 @@ use locktop::demo::postgres::EmbeddedServer;
 use locktop::pg::conninfo::ConnInfo;
 use tokio_postgres::{Config, NoTls};
 
-use super::look::Eye;
+use super::observer::Observer;
 use super::pooler::Pooler;
 use super::pools_rules;
 use super::support::{database, server, server_of, versions};
@@ -53,7 +53,7 @@ async fn after_a_fault_the_next_session_has_the_lock() {
 async fn a_pool_that_sets_a_role_gets_no_lock_either() {
     let server = server().await;
     let info = database(server).await;
-    Eye::open(&info).await.ask("CREATE ROLE tenant").await;
+    Observer::open(&info).await.ask("CREATE ROLE tenant").await;
     let target = format!("{} options='-c role=tenant'", target(server, &info));
     pools_rules::drops_its_lock(bb8(&target, 2).await, &info).await;
 }

@@ -8,7 +8,7 @@ use locktop::locks::advisory::{Conn as _, Locks, Mode, Source, Wait};
 use locktop::locks::{Error, Held as _, Lost, PoolerError};
 use locktop::pg::conninfo::ConnInfo;
 
-use super::look::{Eye, is_free, take};
+use super::observer::{Observer, is_free, take};
 use super::support::{is_long, wait_until};
 
 /// The advisory locks of this database.
@@ -23,7 +23,7 @@ async fn settings(pool: &impl Source) -> Option<String> {
 
 /// It gets back what is released, as it was, and nothing that is dropped, lost or given up.
 pub(crate) async fn never_leaks<S: Source>(pool: S, info: &ConnInfo) {
-    let eye = Eye::open(info).await;
+    let observer = Observer::open(info).await;
     let before = settings(&pool).await;
     let locks = Locks::new(pool.clone());
     let mut pids = Vec::new();
@@ -39,16 +39,16 @@ pub(crate) async fn never_leaks<S: Source>(pool: S, info: &ConnInfo) {
     let guard = locks.lock("a").await.unwrap();
     let pid = guard.pid();
     drop(guard);
-    eye.until_gone(pid).await;
+    observer.until_ended(pid).await;
     assert!(is_free(info, "a").await);
 
     let guard = locks.lock("a").await.unwrap();
-    eye.ask(&format!("SELECT pg_terminate_backend({})", guard.pid())).await;
+    observer.ask(&format!("SELECT pg_terminate_backend({})", guard.pid())).await;
     guard.lost().await;
     assert!(guard.release().await.is_err() && is_free(info, "a").await);
 
     let work = async {
-        eye.ask(&format!("SELECT pg_terminate_backend(l.pid) {HELD}")).await;
+        observer.ask(&format!("SELECT pg_terminate_backend(l.pid) {HELD}")).await;
         std::future::pending::<()>().await;
     };
     let error = locks.with("a", Wait::Never, work).await.unwrap_err();
@@ -58,27 +58,27 @@ pub(crate) async fn never_leaks<S: Source>(pool: S, info: &ConnInfo) {
     // Both connections that the pool has now are without a lock, and work.
     let both = [locks.lock("b").await.unwrap(), locks.lock("a").await.unwrap()];
     for guard in both {
-        assert_eq!(eye.rows(guard.pid()).await, "1");
+        assert_eq!(observer.rows(guard.pid()).await, "1");
         guard.release().await.unwrap();
     }
     assert_eq!(settings(&pool).await, before);
-    eye.until("nothing to be held", &format!("SELECT count(*) = 0 {HELD}")).await;
+    observer.until("nothing to be held", &format!("SELECT count(*) = 0 {HELD}")).await;
 }
 
 /// A holder drops its guard or loses its session, a waiter gives up: 10 times each, 100 in the long suite. The next session gets
 /// the lock at once.
 pub(crate) async fn survives_faults<S: Source>(pool: S, info: &ConnInfo) {
-    let eye = Eye::open(info).await;
+    let observer = Observer::open(info).await;
     let (locks, others) = (Locks::new(pool), Locks::new(info.clone()).without_pooler_test());
     for round in 0..if is_long() { 100 } else { 10 } {
         for is_killed in [false, true] {
             let guard = locks.lock("a").await.unwrap();
             let others = others.clone();
             let next = tokio::spawn(async move { others.lock("a").await.unwrap() });
-            eye.waiting().await;
+            observer.waiting().await;
             let start = clock::monotonic();
             let guard = if is_killed {
-                eye.ask(&format!("SELECT pg_terminate_backend({})", guard.pid())).await;
+                observer.ask(&format!("SELECT pg_terminate_backend({})", guard.pid())).await;
                 Some(guard)
             } else {
                 drop(guard);
@@ -95,16 +95,16 @@ pub(crate) async fn survives_faults<S: Source>(pool: S, info: &ConnInfo) {
         }
         given_up(&locks, info).await;
     }
-    eye.until("nothing to be held", &format!("SELECT count(*) = 0 {HELD}")).await;
+    observer.until("nothing to be held", &format!("SELECT count(*) = 0 {HELD}")).await;
 }
 
 /// A pool that sets a role, which may not terminate the session of the login role.
 pub(crate) async fn drops_its_lock<S: Source>(pool: S, info: &ConnInfo) {
-    let (eye, locks) = (Eye::open(info).await, Locks::new(pool).without_pooler_test());
+    let (observer, locks) = (Observer::open(info).await, Locks::new(pool).without_pooler_test());
     let guard = locks.lock("a").await.unwrap();
     let pid = guard.pid();
     drop(guard);
-    eye.until_gone(pid).await;
+    observer.until_ended(pid).await;
     assert!(is_free(info, "a").await);
 }
 
@@ -112,7 +112,7 @@ pub(crate) async fn drops_its_lock<S: Source>(pool: S, info: &ConnInfo) {
 pub(crate) async fn alone<S: Source>(pool: S, info: &ConnInfo) {
     let error = Locks::new(pool.clone()).lock("a").await.unwrap_err();
     assert!(error.to_string().contains("the pool gave no second connection"), "{error}");
-    assert!(error.is_transient(), "the other one may be in use");
+    assert!(error.is_transient(), "the other connection may be in use");
     let locks = Locks::new(pool).without_pooler_test();
     locks.lock("a").await.unwrap().release().await.unwrap();
     given_up(&locks, info).await;
@@ -120,13 +120,13 @@ pub(crate) async fn alone<S: Source>(pool: S, info: &ConnInfo) {
 
 /// A waiter that is given up leaves the server at once, and the pool has a connection for the next one.
 pub(crate) async fn given_up<S: Source>(locks: &Locks<S>, info: &ConnInfo) {
-    let eye = Eye::open(info).await;
+    let observer = Observer::open(info).await;
     let holder = take(info, "a", Mode::Exclusive).await;
     let waiting = locks.clone();
     let waiter = tokio::spawn(async move { waiting.lock("a").await });
-    let pid = eye.waiting().await;
+    let pid = observer.waiting().await;
     waiter.abort();
-    eye.until_gone(pid).await;
+    observer.until_ended(pid).await;
     assert!(locks.try_lock("a", Wait::AtMost(Duration::from_millis(20))).await.unwrap().is_none());
     holder.release().await.unwrap();
 }
@@ -139,8 +139,8 @@ pub(crate) async fn is_refused<S: Source>(pool: S) {
 
 /// The statements for a lock and its release on a connection that the pool has, once it is known that no pooler is used.
 pub(crate) async fn messages<S: Source>(pool: S, server: &EmbeddedServer, info: &ConnInfo) -> Vec<String> {
-    let (eye, name) = (Eye::open(info).await, info.dbname());
-    eye.ask(&format!(
+    let (observer, name) = (Observer::open(info).await, info.dbname());
+    observer.ask(&format!(
         "ALTER DATABASE {name} SET log_statement = 'all'; ALTER DATABASE {name} SET log_min_messages = 'log'"
     ))
     .await;
@@ -153,18 +153,18 @@ pub(crate) async fn messages<S: Source>(pool: S, server: &EmbeddedServer, info: 
     }
     assert!(pids.iter().all(|pid| *pid == pids[0]), "one connection: {pids:?}");
     let mark = format!("[{}]", pids[0]);
-    let mut ours = Vec::new();
+    let mut statements = Vec::new();
     wait_until("the log to be written", async || {
         let log = std::fs::read(server.socket_dir().join("log")).unwrap();
         let log = String::from_utf8_lossy(&log).into_owned();
         let ends = |line: &str, key: &str| line.contains(key) && line.contains("pg_advisory_unlock(");
         let lines = log.lines().filter(|line| line.contains(&mark) && line.contains("statement:"));
         let lines = lines.skip_while(|line| !ends(line, "/* lock first */")).skip(1);
-        ours = lines.take_while(|line| !line.contains("/* lock third */")).map(str::to_owned).collect();
+        statements = lines.take_while(|line| !line.contains("/* lock third */")).map(str::to_owned).collect();
         log.lines().any(|line| ends(line, "/* lock third */"))
     })
     .await;
     // The connection is obtained again for the third lock before that is seen.
-    ours.truncate(ours.iter().rposition(|line| line.contains("/* lock second */")).unwrap() + 1);
-    ours
+    statements.truncate(statements.iter().rposition(|line| line.contains("/* lock second */")).unwrap() + 1);
+    statements
 }

@@ -1,10 +1,10 @@
-//! Who keeps whom out, for every pair of level, mode and kind of key.
+//! Which locks conflict, for every pair of level, mode and kind of key.
 
 use locktop::locks::advisory::{Key, Locks, Mode, Wait, xact_lock};
 use locktop::pg::connect::Connection;
 use locktop::pg::conninfo::ConnInfo;
 
-use super::look::{Eye, Shared, gets, is_free, take};
+use super::observer::{Observer, Shared, gets, is_free, take};
 use super::support::{database, open, server_of, versions};
 
 const MODES: [Mode; 2] = [Mode::Exclusive, Mode::Shared];
@@ -21,7 +21,7 @@ fn keys() -> Vec<(Key, Key)> {
     keys
 }
 
-/// Somebody else, with a connection for sessions and one for transactions.
+/// Another client, with a connection for session locks and one for transaction locks.
 struct Other {
     locks: Locks<Shared>,
     connection: Connection,
@@ -32,7 +32,7 @@ impl Other {
         Self { locks: Shared::open(info).await.1, connection: open(info).await }
     }
 
-    /// What it gets while a lock is held: exclusive and shared, of a session and of a transaction.
+    /// The locks that it gets while a lock is held: exclusive and shared, of a session and of a transaction.
     async fn gets(&mut self, key: &Key) -> Vec<(Mode, bool)> {
         let mut got = Vec::new();
         for mode in MODES {
@@ -87,7 +87,7 @@ async fn exclusive_keeps_everybody_out_and_shared_the_exclusive_at_either_level(
 async fn the_lock_manager_has_the_key_that_was_asked_for() {
     for version in versions() {
         let info = database(server_of(version).await).await;
-        let eye = Eye::open(&info).await;
+        let observer = Observer::open(&info).await;
         for (key, _) in keys() {
             let lock = take(&info, &key, Mode::Shared).await;
             let sql =
@@ -102,7 +102,7 @@ async fn the_lock_manager_has_the_key_that_was_asked_for() {
                 }
                 key => panic!("{key}"),
             };
-            assert_eq!(eye.ask(&format!("{sql}{}", lock.pid())).await, expected, "{version}: {key:?}");
+            assert_eq!(observer.ask(&format!("{sql}{}", lock.pid())).await, expected, "{version}: {key:?}");
         }
     }
 }

@@ -6,12 +6,12 @@ use locktop::locks::advisory::{Guard, Key, Locks, Mode, Wait, xact_lock};
 use locktop::locks::{Error, Lost};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::look::{Eye, Shared, is_free, take};
+use super::observer::{Observer, Shared, is_free, take};
 use super::support::{TIMEOUT, database, oldest, open, server_of, versions};
 
 const KEY: Key = Key::Bigint(9_191);
 
-/// A backend that does not run, and does again at the end.
+/// A backend that is stopped until this is dropped.
 struct Stopped(Pid);
 
 impl Stopped {
@@ -28,10 +28,10 @@ impl Drop for Stopped {
     }
 }
 
-/// What comes of a call to a backend that does not run, and what is said a moment later on the same connection.
+/// The result of a call to a stopped backend, and that of a call on the same connection a moment later.
 async fn silent<T>(what: &str, answer: impl Future<Output = Result<T, Error>>) {
     let answer = tokio::time::timeout(TIMEOUT, answer).await;
-    let answer = answer.unwrap_or_else(|_| panic!("{what} waits for ever"));
+    let answer = answer.unwrap_or_else(|_| panic!("{what} waits forever"));
     assert!(matches!(answer, Err(Error::Silent { .. })), "{what}");
 }
 
@@ -66,42 +66,43 @@ async fn a_server_that_does_not_answer_is_given_up() {
         silent("a transaction's try", xact_lock(&transaction, KEY, mode, never)),
     );
     drop(stopped);
-    // Once it runs again it finds that nobody is there.
-    let eye = Eye::open(&info).await;
+    // When it continues it finds that its client has disconnected.
+    let observer = Observer::open(&info).await;
     for pid in &pids[..4] {
-        eye.until_gone(*pid).await;
+        observer.until_ended(*pid).await;
     }
     assert!(is_free(&info, 1).await);
 }
 
-/// The server's word for it is an error, and it is not a refusal: the locks are gone.
+/// The server reports it as an error, which is not a refusal: the locks are lost.
 #[tokio::test]
 async fn a_session_that_is_ended_while_it_waits_is_lost() {
     for version in versions() {
         let info = database(server_of(version).await).await;
-        let eye = Eye::open(&info).await;
+        let observer = Observer::open(&info).await;
         let _holder = take(&info, KEY, Mode::Exclusive).await;
         let locks = Locks::new(info.clone()).without_pooler_test();
         let end = async {
-            let pid = eye.waiting().await;
-            eye.ask(&format!("SELECT pg_terminate_backend({pid})")).await;
+            let pid = observer.waiting().await;
+            observer.ask(&format!("SELECT pg_terminate_backend({pid})")).await;
         };
         match tokio::join!(locks.lock(KEY), end).0 {
             Err(error @ Error::Disconnected { .. }) => {
                 assert!(error.to_string().contains("57P01"), "{version}: {error}");
                 assert_eq!(error.sqlstate(), None);
             }
-            answer => panic!("{version}: it was ended, {answer:?}"),
+            answer => panic!("{version}: it was terminated, {answer:?}"),
         }
     }
 }
 
-/// A lock that is granted to a session that does not run: at the end of its wait the server reports a timeout, but keeps the lock.
+/// A lock that is granted to a stopped session: at the end of its wait the server reports a timeout, but
+/// keeps the lock.
 #[tokio::test]
 async fn a_lock_that_is_granted_when_its_wait_ends_is_not_left_behind() {
     for version in versions() {
         let info = database(server_of(version).await).await;
-        let eye = Eye::open(&info).await;
+        let observer = Observer::open(&info).await;
         let (shared, locks) = Shared::open(&info).await;
         let wait = Wait::AtMost(Duration::from_millis(500));
         // The server grants the lock to the waiter, which continues after its limit.
@@ -111,25 +112,25 @@ async fn a_lock_that_is_granted_when_its_wait_ends_is_not_left_behind() {
             let late = format!(
                 "SELECT clock_timestamp() > query_start + interval '700 ms' FROM pg_stat_activity WHERE pid = {pid}"
             );
-            eye.until("the wait to be over", &late).await;
+            observer.until("the wait to end", &late).await;
             drop(stopped);
         };
         let holder = take(&info, KEY, Mode::Exclusive).await;
         let (taken, ()) = tokio::join!(locks.try_lock(KEY, wait), async {
-            let pid = eye.waiting().await;
+            let pid = observer.waiting().await;
             grant_late(holder, pid).await;
         });
         if let Some(guard) = taken.unwrap() {
             guard.release().await.unwrap();
         }
         assert!(is_free(&info, KEY).await, "{version}");
-        assert_eq!(shared.run("SELECT 1").await, "1", "{version}: its connection is lent again");
+        assert_eq!(shared.run("SELECT 1").await, "1", "{version}: its connection is used again");
 
         let holder = take(&info, KEY, Mode::Exclusive).await;
         let mut guard = locks.lock(1).await.unwrap();
         let pid = guard.pid();
         let (taken, ()) = tokio::join!(guard.also(KEY, Mode::Exclusive, wait), async {
-            assert_eq!(eye.waiting().await, pid);
+            assert_eq!(observer.waiting().await, pid);
             grant_late(holder, pid).await;
         });
         assert_eq!(is_free(&info, KEY).await, !taken.unwrap(), "{version}: as the guard has it");

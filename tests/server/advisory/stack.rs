@@ -1,9 +1,9 @@
-//! Locks of a session: stacked, kept, given back.
+//! Locks of a session: stacked, kept, released.
 
 use locktop::locks::advisory::{Key, Mode, Wait};
 use locktop::locks::{Error, Lost};
 
-use super::look::{Eye, Shared, is_free, take};
+use super::observer::{Observer, Shared, is_free, take};
 use super::support::{database, server_of, versions};
 
 const KEY: Key = Key::Bigint(10_001);
@@ -12,12 +12,12 @@ const KEY: Key = Key::Bigint(10_001);
 async fn two_locks_need_two_unlocks_and_are_one_row() {
     for version in versions() {
         let info = database(server_of(version).await).await;
-        let eye = Eye::open(&info).await;
+        let observer = Observer::open(&info).await;
         let (shared, locks) = Shared::open(&info).await;
         let mut guard = locks.lock(KEY).await.unwrap();
         assert!(guard.also(KEY, Mode::Exclusive, Wait::Never).await.unwrap());
         assert_eq!(guard.held(), [(KEY, Mode::Exclusive), (KEY, Mode::Exclusive)]);
-        assert_eq!(eye.rows(guard.pid()).await, "1", "{version}");
+        assert_eq!(observer.rows(guard.pid()).await, "1", "{version}");
         assert_eq!(shared.run("SELECT pg_advisory_unlock(10001)").await, "t");
         assert!(!is_free(&info, KEY).await, "{version}: one of two is left");
         let error = guard.release().await.unwrap_err();
@@ -33,9 +33,9 @@ async fn two_locks_need_two_unlocks_and_are_one_row() {
         }
         assert!(guard.also((1, 2), Mode::Shared, Wait::Never).await.unwrap());
         let pid = guard.pid();
-        assert_eq!(eye.rows(pid).await, "3", "{version}: a row for each key and mode");
+        assert_eq!(observer.rows(pid).await, "3", "{version}: a row for each key and mode");
         guard.release().await.unwrap();
-        assert_eq!(eye.rows(pid).await, "0", "{version}");
+        assert_eq!(observer.rows(pid).await, "0", "{version}");
         assert!(is_free(&info, KEY).await, "{version}");
     }
 }
@@ -44,7 +44,7 @@ async fn two_locks_need_two_unlocks_and_are_one_row() {
 async fn a_rollback_an_error_and_a_cancelled_statement_leave_it() {
     for version in versions() {
         let info = database(server_of(version).await).await;
-        let eye = Eye::open(&info).await;
+        let observer = Observer::open(&info).await;
         let (shared, locks) = Shared::open(&info).await;
         let mut guard = locks.lock(1).await.unwrap();
         let client = &shared.0.client;
@@ -61,8 +61,8 @@ async fn a_rollback_an_error_and_a_cancelled_statement_leave_it() {
             let busy = format!(
                 "SELECT state = 'active' AND query LIKE '%pg_sleep%' FROM pg_stat_activity WHERE pid = {pid}"
             );
-            eye.until("the holder to be busy", &busy).await;
-            eye.ask(&format!("SELECT pg_cancel_backend({pid})")).await;
+            observer.until("the holder to be busy", &busy).await;
+            observer.ask(&format!("SELECT pg_cancel_backend({pid})")).await;
         });
         assert_eq!(cancelled.unwrap_err().code().unwrap().code(), "57014", "{version}");
         assert!(!is_free(&info, KEY).await, "{version}: and pg_cancel_backend");
@@ -75,13 +75,13 @@ async fn a_rollback_an_error_and_a_cancelled_statement_leave_it() {
 async fn several_are_held_at_once_in_one_order_or_not_at_all() {
     for version in versions() {
         let info = database(server_of(version).await).await;
-        let eye = Eye::open(&info).await;
+        let observer = Observer::open(&info).await;
         let (_, locks) = Shared::open(&info).await;
         let keys = [Key::named("b"), Key::Pair(1, 2), Key::Bigint(3), Key::named("b")];
         for wait in [Wait::Never, Wait::AtMost(std::time::Duration::from_secs(60)), Wait::Forever] {
             let guard = locks.all(&keys, wait).await.unwrap().expect("all are free");
             assert_eq!(guard.held().len(), 3, "the same one twice is one");
-            assert_eq!(eye.rows(guard.pid()).await, "3", "{version}: {wait:?}");
+            assert_eq!(observer.rows(guard.pid()).await, "3", "{version}: {wait:?}");
             guard.release().await.unwrap();
         }
         let holder = take(&info, "b", Mode::Shared).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use locktop::locks::advisory::{Key, Locks, Mode, Wait, xact_lock};
 use locktop::locks::{Error, Held as _, Lost};
 
-use super::look::{Eye, Shared, ask, is_free, take};
+use super::observer::{Observer, Shared, ask, is_free, take};
 use super::support::{TIMEOUT, database, oldest, open, server_of, versions};
 
 const KEY: Key = Key::Pair(-1, i32::MIN);
@@ -38,7 +38,7 @@ async fn a_session_waits_no_longer_than_asked_and_keeps_no_setting_of_it() {
 async fn a_session_that_waits_gets_it_and_no_time_limit_for_statements_is_in_its_way() {
     for version in versions() {
         let info = database(server_of(version).await).await;
-        let eye = Eye::open(&info).await;
+        let observer = Observer::open(&info).await;
         for wait in [Wait::Forever, LONG] {
             let holder = take(&info, KEY, Mode::Exclusive).await;
             let (shared, locks) = Shared::open(&info).await;
@@ -47,11 +47,11 @@ async fn a_session_that_waits_gets_it_and_no_time_limit_for_statements_is_in_its
                 shared.run("SET transaction_timeout = '20ms'").await;
             }
             let waiter = tokio::spawn(async move { locks.try_lock(KEY, wait).await });
-            let pid = eye.waiting().await;
+            let pid = observer.waiting().await;
             let longer = format!(
                 "SELECT clock_timestamp() > query_start + interval '100 ms' FROM pg_stat_activity WHERE pid = {pid}"
             );
-            eye.until("the wait to be longer than both limits", &longer).await;
+            observer.until("the wait to be longer than both limits", &longer).await;
             holder.release().await.unwrap();
             let guard = waiter.await.unwrap().unwrap().expect("it became free");
             assert_eq!(guard.pid(), pid, "{version}");
@@ -90,13 +90,13 @@ async fn a_transaction_continues_after_a_wait_that_timed_out() {
 async fn a_wait_that_is_dropped_is_taken_back() {
     for version in versions() {
         let info = database(server_of(version).await).await;
-        let eye = Eye::open(&info).await;
+        let observer = Observer::open(&info).await;
         let holder = take(&info, KEY, Mode::Exclusive).await;
         let locks = Locks::new(info.clone()).without_pooler_test();
         let waiter = tokio::spawn(async move { locks.lock(KEY).await });
-        let pid = eye.waiting().await;
+        let pid = observer.waiting().await;
         waiter.abort();
-        eye.until_gone(pid).await;
+        observer.until_ended(pid).await;
         assert!(!is_free(&info, KEY).await, "{version}: the holder has it all the time");
         holder.release().await.unwrap();
         assert!(is_free(&info, KEY).await, "{version}: no ghost took it");
@@ -106,18 +106,18 @@ async fn a_wait_that_is_dropped_is_taken_back() {
 #[tokio::test]
 async fn a_guard_of_which_a_call_was_dropped_does_not_give_its_connection_back() {
     let info = database(server_of(oldest()).await).await;
-    let eye = Eye::open(&info).await;
+    let observer = Observer::open(&info).await;
     let holder = take(&info, KEY, Mode::Exclusive).await;
     let mut lock = take(&info, Key::Bigint(1), Mode::Exclusive).await;
     let pid = lock.pid();
     tokio::select! {
         _ = lock.also(KEY, Mode::Exclusive, Wait::Forever) => panic!("another session holds it"),
-        waiting = eye.waiting() => assert_eq!(waiting, pid),
+        waiting = observer.waiting() => assert_eq!(waiting, pid),
     }
-    // What it asked for may be granted later: so the guard holds nothing from now on, and reports that.
+    // The requested lock may be granted later: so the guard holds nothing from now on, and reports that.
     let lost = tokio::time::timeout(TIMEOUT, lock.lost()).await.expect("it is lost");
     assert_eq!(lost, Lost::GivenUp);
-    eye.until_gone(pid).await;
+    observer.until_ended(pid).await;
     holder.release().await.unwrap();
     assert!(is_free(&info, KEY).await && is_free(&info, 1).await);
     assert!(matches!(lock.release().await, Err(Error::NotHeld(Lost::GivenUp))));
@@ -127,15 +127,15 @@ async fn a_guard_of_which_a_call_was_dropped_does_not_give_its_connection_back()
 async fn a_cancelled_wait_and_a_deadlock_are_errors_that_close_the_connection() {
     for version in versions() {
         let info = database(server_of(version).await).await;
-        let eye = Eye::open(&info).await;
+        let observer = Observer::open(&info).await;
         let mut holder = take(&info, KEY, Mode::Exclusive).await;
         let locks = Locks::new(info.clone()).without_pooler_test();
         let waiter = tokio::spawn(async move { locks.lock(KEY).await });
-        let pid = eye.waiting().await;
-        eye.ask(&format!("SELECT pg_cancel_backend({pid})")).await;
+        let pid = observer.waiting().await;
+        observer.ask(&format!("SELECT pg_cancel_backend({pid})")).await;
         let error = waiter.await.unwrap().unwrap_err();
         assert_eq!(error.sqlstate(), Some("57014"), "{version}: {error}");
-        eye.until_gone(pid).await;
+        observer.until_ended(pid).await;
 
         let other_key = Key::Bigint(2);
         let mut other = take(&info, &other_key, Mode::Exclusive).await;
@@ -146,7 +146,7 @@ async fn a_cancelled_wait_and_a_deadlock_are_errors_that_close_the_connection() 
             got
         };
         let second = async {
-            eye.waiting().await;
+            observer.waiting().await;
             let got = other.also(KEY, Mode::Exclusive, Wait::Forever).await;
             drop(other);
             got

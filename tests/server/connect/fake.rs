@@ -1,4 +1,4 @@
-//! Things that listen and are no PostgreSQL server, or none that behaves.
+//! Listeners that are not PostgreSQL servers, or not correct ones.
 
 use std::net::SocketAddr;
 
@@ -37,7 +37,7 @@ async fn it_accepts_and_never_answers() {
 
 #[tokio::test]
 async fn it_cannot_be_reached() {
-    // A full backlog drops what comes, as a firewall does.
+    // A full backlog drops new connections, as a firewall does.
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let listener = socket.listen(1).unwrap();
@@ -81,7 +81,7 @@ async fn it_speaks_another_protocol() {
             let _ = stream.read(&mut [0; 1024]).await;
         }
     });
-    // "S" even looks like an answer to the question for TLS.
+    // "S" even looks like an answer to the request for TLS.
     for mode in ["disable", "prefer", "require"] {
         let error = refused(&to(address, &format!("sslmode={mode}"))).await.to_string();
         assert!(error.contains(&address.to_string()) && !error.contains('\n'), "{mode}: {error}");
@@ -119,5 +119,5 @@ async fn its_tls_does_not_work() {
     let lax = refused(&to(address, "sslmode=prefer")).await;
     assert!(matches!(&lax.kind, ConnectErrorKind::Several(all) if all.len() == 2), "{lax}");
     assert_eq!((seen.recv().await, seen.recv().await), (Some(TLS_REQUEST), Some(PROTOCOL_3_0)));
-    assert!(seen.try_recv().is_err(), "require never went on without TLS");
+    assert!(seen.try_recv().is_err(), "require never continued without TLS");
 }

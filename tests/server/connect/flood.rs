@@ -1,4 +1,5 @@
-//! Servers that send more than any PostgreSQL server does: the program breaks off, says why, and stays small.
+//! Servers that send more than any PostgreSQL server does: the program disconnects, reports the reason, and
+//! stays small.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,7 +11,7 @@ use std::time::Duration;
 use crate::binary::{Left, locktop};
 use crate::support::{is_long, server};
 
-/// What the program may have in memory, in MB.
+/// The limit of the program's memory, in MB.
 const MOST: u64 = 64;
 
 /// Longest run of a program that connects again each time.
@@ -28,13 +29,14 @@ fn whole(kind: u8, body: &[u8]) -> Vec<u8> {
     message(kind, u32::try_from(body.len() + 4).unwrap(), body)
 }
 
-/// What a server says up to the end of the login.
+/// The messages of a server up to the end of the login.
 fn login() -> Vec<u8> {
     [whole(b'R', &[0; 4]), whole(b'S', b"server_version\x0017.0\0"), whole(b'K', &[0; 8]), whole(b'Z', b"I")]
         .concat()
 }
 
-/// A server that answers each connection with `first`, and goes on with `rest` for ever. To a question for TLS it says no, or that.
+/// A server that answers each connection with `first`, and then sends `rest` forever. It answers a request
+/// for TLS in the same way if `answers_tls`, and with no otherwise.
 fn flood(first: Vec<u8>, rest: Vec<u8>, answers_tls: bool) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -60,8 +62,8 @@ fn flood(first: Vec<u8>, rest: Vec<u8>, answers_tls: bool) -> u16 {
     port
 }
 
-/// Passes everything on between a client and a real server, until the server sends the message number `count` of a kind: that one is
-/// repeated for ever.
+/// Forwards all data between a client and a real server, until the server sends message number `count` of a
+/// kind: that message is repeated forever.
 fn repeating(socket: PathBuf, kind: u8, count: usize) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -101,7 +103,7 @@ fn repeating(socket: PathBuf, kind: u8, count: usize) -> u16 {
     port
 }
 
-/// Runs a program to its end, or for so long; with the most memory that it had, in MB.
+/// Runs a program to its end, or up to the limit; returns its peak memory too, in MB.
 pub(crate) fn watched(mut command: Command, limit: Duration) -> (Left, u64) {
     let mut child = command.spawn().unwrap();
     let status = format!("/proc/{}/status", child.id());
@@ -120,7 +122,7 @@ pub(crate) fn watched(mut command: Command, limit: Duration) -> (Left, u64) {
     (child.wait_with_output().unwrap().into(), peak)
 }
 
-/// Every command that connects once, with what it needs beside the target.
+/// Every command that connects once, with the arguments it needs in addition to the target.
 const COMMANDS: [&[&str]; 7] = [
     &["snapshot", "--format", "json"],
     &["check"],
@@ -131,7 +133,7 @@ const COMMANDS: [&[&str]; 7] = [
     &["snapshot", "--watch=0.1s", "--count", "50", "--format", "json"],
 ];
 
-/// Runs a command that waits for so many seconds until it is let in.
+/// Runs a command that waits for `patience` seconds for its connection.
 fn run(line: &[&str], port: u16, patience: &str) -> (Left, u64) {
     let mut command = locktop(&[&["-w"], line].concat());
     command.env("PGHOST", "127.0.0.1").env("PGPORT", port.to_string()).env("PGUSER", "postgres");
@@ -174,15 +176,15 @@ fn before_login_no_message_is_larger_than_libpq_reads() {
             "30000 are",
         ),
     ];
-    for (number, (name, first, rest, said)) in modes.into_iter().enumerate() {
+    for (number, (name, first, rest, expected)) in modes.into_iter().enumerate() {
         for answers_tls in [false, true] {
             let port = flood(first.clone(), rest.clone(), answers_tls);
             let line = COMMANDS[(number * 2 + usize::from(answers_tls)) % COMMANDS.len()];
-            // Long enough to read what is refused.
+            // Long enough to read the data that is refused.
             let left = small_for(name, line, port, "30");
             assert!(left.status != Some(0), "{name}: {left:?}");
-            let is_said = left.err.contains(said) || left.out.contains(said);
-            assert!(answers_tls || number == 3 || is_said, "{name} {line:?}: {left:?}");
+            let is_reported = left.err.contains(expected) || left.out.contains(expected);
+            assert!(answers_tls || number == 3 || is_reported, "{name} {line:?}: {left:?}");
         }
     }
 }
@@ -221,7 +223,7 @@ fn after_login_no_answer_is_endless() {
     }
 }
 
-/// Whatever the program is doing when it begins.
+/// The program may be in any state when the flood begins.
 #[tokio::test]
 async fn a_message_that_a_real_server_sends_is_repeated_for_ever() {
     let socket = server().await.socket_dir().join(".s.PGSQL.5432");
@@ -244,7 +246,7 @@ async fn a_message_that_a_real_server_sends_is_repeated_for_ever() {
     .unwrap();
 }
 
-/// What connects again until it is ended.
+/// Commands that reconnect until they are ended.
 #[test]
 fn recorders_and_workers_stay_small_too() {
     let folder = tempfile::tempdir().unwrap();
@@ -263,7 +265,7 @@ fn recorders_and_workers_stay_small_too() {
     }
 }
 
-/// A Redis server that answers the first `calm` commands with OK, and the next with `rest` for ever.
+/// A Redis server that answers the first `calm` commands with OK, and the next with `rest` forever.
 fn redis_flood(calm: usize, first: &'static [u8], rest: &'static [u8]) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -312,8 +314,9 @@ async fn no_answer_of_a_redis_server_is_endless() {
                     let (left, peak) = watched(command, LIMIT);
                     assert!(peak <= MOST, "{name}, {line:?}: {peak} MB; {}", left.err);
                     println!("{name}, {line:?}: {peak} MB, {:?} {}", left.status, left.err.trim());
-                    let is_said = left.out.contains("is no Redis server") || left.out.contains("\"error\"");
-                    assert!(line[0] == "record" || is_said, "{name}: {left:?}");
+                    let is_reported =
+                        left.out.contains("is no Redis server") || left.out.contains("\"error\"");
+                    assert!(line[0] == "record" || is_reported, "{name}: {left:?}");
                 }
             }
         }

@@ -1,4 +1,5 @@
-//! What the owner of a database may have set for all who connect: it changes nothing of what the commands answer.
+//! Settings that the owner of a database may have set for all its sessions: they do not change the answers of
+//! the commands.
 
 use locktop::pg::connect::{connect, pin};
 use locktop::schema::{self, SchemaName};
@@ -7,7 +8,7 @@ use crate::binary::{locktop, run_beside};
 use crate::pooler::Pooler;
 use crate::support::{database, open, server};
 
-/// Settings, and what is in force once they are pinned; none where they are the database's.
+/// Settings, and the values in force once they are pinned; `None` if the database's values stay in force.
 const HOSTILE: [(&str, &str, Option<&str>); 17] = [
     ("search_path", "public", Some("pg_catalog, pg_temp")),
     ("standard_conforming_strings", "off", Some("on")),
@@ -101,7 +102,7 @@ async fn settings_of_the_database_change_no_answer() {
     let (plain, hostile) = answers.split_first().unwrap();
     for hostile in hostile {
         for (plain, hostile) in plain.iter().zip(hostile) {
-            // What needs a session of its own says so behind a pool of transactions.
+            // A command that needs a session of its own reports that behind a pooler in transaction mode.
             if !hostile.3.contains("a pooler in transaction mode is between locktop and the server") {
                 assert_eq!(plain, hostile);
             }

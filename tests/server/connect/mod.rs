@@ -48,11 +48,13 @@ async fn an_error_names_the_place_where_no_server_listens() {
 
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join(".s.PGSQL.5432");
-    let there = info(&format!("host={}", directory.path().display()));
-    assert!(refused(&there).await.to_string().starts_with(&format!("no server socket {}: ", path.display())));
+    let socket = info(&format!("host={}", directory.path().display()));
+    assert!(
+        refused(&socket).await.to_string().starts_with(&format!("no server socket {}: ", path.display()))
+    );
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     assert_eq!(
-        refused(&there).await.to_string(),
+        refused(&socket).await.to_string(),
         format!("no server listens on the socket {}: is the server running?", path.display())
     );
     assert!(refused(&info("host=no-such-host.invalid")).await.kind == ConnectErrorKind::UnknownHost);

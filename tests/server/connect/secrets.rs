@@ -15,7 +15,7 @@ fn is_kept(text: &str, place: &str) {
     assert!(!text.contains(SECRET) && !text.contains("xyzzy"), "{place}: {text}");
 }
 
-/// A server that knows `alice` by the secret.
+/// A server on which the secret is the password of `alice`.
 async fn server() -> Server {
     let server = Server::start(&["ssl=on"]).await;
     let admin = server.admin().await;

@@ -1,4 +1,4 @@
-//! A PostgreSQL server for one test: private socket, loopback port, gone with the test however that ends.
+//! A PostgreSQL server for one test: private socket, loopback port, removed with the test however that ends.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -13,7 +13,8 @@ use locktop::pg::conninfo::ConnInfo;
 
 const START_LIMIT: Duration = Duration::from_secs(60);
 
-/// Waits for PostgreSQL's death or ours: the pipe on its standard input closes when this process ends.
+/// Waits for the end of PostgreSQL or of this process: the pipe on its standard input closes when this
+/// process ends.
 const KEEPER: &str = r#"
     dir=$1; shift
     "$@" >"$dir/log" 2>&1 &
@@ -24,7 +25,7 @@ const KEEPER: &str = r#"
     rm -rf "$dir"
 "#;
 
-/// Who may come in and how. Sessions over the socket are trusted.
+/// The roles that can connect, and how. Sessions over the socket are trusted.
 const HBA: &str = "\
 local     all all                       trust
 hostssl   all only_tls    127.0.0.1/32  scram-sha-256
@@ -88,7 +89,7 @@ impl Server {
         Self { keeper, directory: directory.to_owned(), port }
     }
 
-    /// Waits until it answers; none when its port was taken meanwhile.
+    /// Waits until it answers; `None` if its port was taken meanwhile.
     async fn ready(mut self) -> Option<Self> {
         let deadline = deadline(START_LIMIT);
         loop {
@@ -156,7 +157,7 @@ impl Drop for Server {
     }
 }
 
-/// Nothing of this process's environment or home counts in these tests.
+/// The environment and the home directory of this process have no effect in these tests.
 pub(crate) fn info(target: &str) -> ConnInfo {
     ConnInfo::resolve(&locktop::pg::conninfo::Sources {
         target: Some(target),
@@ -235,7 +236,7 @@ fn binary(name: &str) -> PathBuf {
     BINARIES.get_or_init(|| Binaries::find(&Options::default()).unwrap().bin).join(name)
 }
 
-/// PostgreSQL refuses to run as root: then it is user postgres, or nobody.
+/// PostgreSQL refuses to run as root: then it runs as the user postgres, or nobody.
 fn server_user() -> Option<(u32, u32)> {
     let id = |arguments: &[&str]| {
         let output = Command::new("id").args(arguments).output().unwrap();

@@ -34,7 +34,7 @@ async fn effect(client: &mut Client, lease: &Lease, pause: Duration) -> Result<(
     let transaction = client.transaction().await.map_err(failed)?;
     lease.fence(&transaction).await?;
     if !pause.is_zero() {
-        super::holder::say("inside");
+        super::holder::print_line("inside");
         tokio::time::sleep(pause).await;
     }
     let token = lease.token();
@@ -100,11 +100,11 @@ impl Place {
         let mut longest = Duration::ZERO;
         for round in 0..rounds() {
             let mut holder = Holder::start_with_effects(&self.address, TERM, pause);
-            assert!(holder.says().await.starts_with("held "));
+            assert!(holder.next_line().await.starts_with("held "));
             if pause.is_zero() {
                 tokio::time::sleep(Duration::from_millis(5 * u64::try_from(round % 20).unwrap())).await;
             } else {
-                assert_eq!(holder.says().await, "inside");
+                assert_eq!(holder.next_line().await, "inside");
             }
             let start = clock::monotonic();
             happen(&mut holder).await;

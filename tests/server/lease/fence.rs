@@ -46,7 +46,7 @@ async fn a_fenced_write_and_a_take_over_do_not_interleave_and_renewals_go_on() {
         );
         keeper.let_pass(7, "2 hours").await;
         let acquire = "SELECT lease_acquire(7, 'node2', '1 hour')";
-        assert_eq!(other.ask(acquire).await, "-", "{version}: the term is over, the write is not");
+        assert_eq!(other.ask(acquire).await, "-", "{version}: the term has ended, the write has not");
         writer.ask("COMMIT").await;
         let next = other.token(acquire).await;
         assert!(next > token, "{version}");
@@ -73,7 +73,8 @@ async fn a_fenced_transaction_that_idles_past_the_term_is_rolled_back() {
         transaction.batch_execute("CREATE TABLE public.effect ()").await.unwrap();
         let token = lease.token();
         drop(lease);
-        let next = Lease::acquire_within(&info, &request, TIMEOUT).await.unwrap().expect("its term is over");
+        let next =
+            Lease::acquire_within(&info, &request, TIMEOUT).await.unwrap().expect("its term has ended");
         assert!(next.token() > token, "{version}");
         assert!(transaction.commit().await.is_err(), "{version}: it was rolled back");
         let session = Session::open(&info).await;
@@ -100,9 +101,9 @@ async fn also_a_take_over_as_published_waits_for_a_fenced_write() {
     for version in versions() {
         let info = installed(version).await;
         let (writer, other) = (Session::open(&info).await, Session::open(&info).await);
-        let eye = Session::open(&info).await;
+        let observer = Session::open(&info).await;
         let token = writer.token("SELECT lease_acquire(7, 'node1', '1 hour')").await;
-        eye.let_pass(7, "2 hours").await;
+        observer.let_pass(7, "2 hours").await;
         writer.ask("BEGIN").await;
         // As if the term had ended a moment after it was checked.
         writer.ask("SELECT * FROM distlock WHERE id = 7 FOR KEY SHARE").await;
@@ -110,12 +111,12 @@ async fn also_a_take_over_as_published_waits_for_a_fenced_write() {
         let take = "UPDATE distlock SET owner = 'node2', ts = now(), expired_time = '20 s' WHERE id = 7 AND now() > ts + expired_time";
         let (changed, ()) = tokio::join!(other.ask(take), async {
             let waits = format!("SELECT count(*) FROM pg_locks WHERE NOT granted AND pid = {pid}");
-            wait_until("the other to wait", async || eye.ask(&waits).await == "1").await;
-            assert_eq!(eye.ask("SELECT token FROM distlock").await, token.to_string(), "{version}");
+            wait_until("the other to wait", async || observer.ask(&waits).await == "1").await;
+            assert_eq!(observer.ask("SELECT token FROM distlock").await, token.to_string(), "{version}");
             writer.ask("COMMIT").await;
         });
         assert_eq!(changed, "1", "{version}");
-        assert!(eye.token("SELECT token FROM distlock").await > token, "{version}");
+        assert!(observer.token("SELECT token FROM distlock").await > token, "{version}");
     }
 }
 
@@ -124,16 +125,16 @@ async fn an_assertion_during_a_take_over_waits_for_it_and_is_refused() {
     for version in versions() {
         let info = installed(version).await;
         let (writer, other) = (Session::open(&info).await, Session::open(&info).await);
-        let eye = Session::open(&info).await;
+        let observer = Session::open(&info).await;
         let token = writer.token("SELECT lease_acquire(7, 'node1', '1 hour')").await;
-        eye.let_pass(7, "2 hours").await;
+        observer.let_pass(7, "2 hours").await;
         other.ask("BEGIN").await;
         other.token("SELECT lease_acquire(7, 'node2', '1 hour')").await;
         let pid = writer.ask("SELECT pg_backend_pid()").await;
         let assertion = format!("SELECT assert_lease(7, {token})");
         let (error, ()) = tokio::join!(writer.refused(&assertion), async {
             let waits = format!("SELECT count(*) FROM pg_locks WHERE NOT granted AND pid = {pid}");
-            wait_until("the writer to wait", async || eye.ask(&waits).await == "1").await;
+            wait_until("the writer to wait", async || observer.ask(&waits).await == "1").await;
             other.ask("COMMIT").await;
         });
         assert!(error.starts_with("LT001"), "{version}: {error}");

@@ -31,7 +31,7 @@ async fn a_lease_is_renewed_beyond_its_term_until_it_is_released() {
         let session = Session::open(&info).await;
         let request = Request::new(7, "node1", TERM);
         let lease = hold(&info, &request).await;
-        assert!(Lease::acquire(&info, &request).await.unwrap().is_none(), "{version}: whatever the name");
+        assert!(Lease::acquire(&info, &request).await.unwrap().is_none(), "{version}: with any name");
         until(&session, "renewals", "SELECT renewed_at > acquired_at + interval '5 s' FROM leases").await;
         assert!(lease.check().is_ok() && lease.time_left() <= TERM);
         let row = session.ask("SELECT owner, state, token FROM leases").await;

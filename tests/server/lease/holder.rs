@@ -24,8 +24,8 @@ const MARK: &str = "holder: ";
 /// Long enough that a busy machine does not lose it, short enough to wait for.
 pub(crate) const TERM: Duration = Duration::from_secs(4);
 
-/// Takes lease 7, or waits for it, and does a step for each line that it reads, until the lease is lost or there are no more; then it tries what it may
-/// not do any more.
+/// Acquires lease 7, or waits for it, and does a step for each line that it reads, until the lease is lost or
+/// its input ends; then it tries what it is no longer permitted to do.
 #[tokio::test]
 #[ignore = "a process of the other tests"]
 async fn holder() {
@@ -35,7 +35,7 @@ async fn holder() {
     let term = Duration::from_millis(std::env::var(TERM_OF).unwrap().parse().unwrap());
     let lease = Lease::acquire_within(&info, &Request::new(7, "one name", term), TIMEOUT).await;
     let lease = lease.unwrap().expect("it is free in time");
-    say(&format!("held {}", lease.token()));
+    print_line(&format!("held {}", lease.token()));
     let (sender, mut lines) = tokio::sync::mpsc::unbounded_channel();
     std::thread::spawn(move || {
         for line in std::io::stdin().lines().map_while(Result::ok) {
@@ -49,7 +49,7 @@ async fn holder() {
         let work = async {
             tokio::select! {
                 () = super::faults::effects(&info, &lease, pause) => {}
-                // No line comes, only the end.
+                // No line arrives, only the end of the input.
                 _ = lines.recv() => {}
             }
         };
@@ -60,32 +60,33 @@ async fn holder() {
     let work = async {
         while lines.recv().await.is_some() {
             session.ask("INSERT INTO public.steps VALUES ('unfenced')").await;
-            // By a task of its own, which this one thread runs once the work waits for the next line: whoever stops the process
-            // then does not stop it in the middle of a step, which would go on with whatever it finds.
-            tokio::spawn(async { say("stepped") });
+            // In a separate task, which this single thread runs once the work waits for the next line: a
+            // process that is stopped then is not in the middle of a step, which would continue when it
+            // wakes.
+            tokio::spawn(async { print_line("stepped") });
         }
     };
     match lease.run(work).await {
-        Ok(()) => say("done"),
-        Err(loss) => say(&loss.to_string()),
+        Ok(()) => print_line("done"),
+        Err(loss) => print_line(&loss.to_string()),
     }
     let token = lease.token();
-    say(&format!("renewed {}", session.ask(&format!("SELECT lease_renew(7, {token})")).await));
-    say(&format!("released {}", lease.release().await.unwrap()));
+    print_line(&format!("renewed {}", session.ask(&format!("SELECT lease_renew(7, {token})")).await));
+    print_line(&format!("released {}", lease.release().await.unwrap()));
     let write = format!("SELECT assert_lease(7, {token}); INSERT INTO public.steps VALUES ('fenced')");
-    say(&format!("write {}", session.refused(&write).await));
+    print_line(&format!("write {}", session.refused(&write).await));
 }
 
-pub(super) fn say(what: &str) {
+pub(super) fn print_line(what: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{MARK}{what}").unwrap();
     out.flush().unwrap();
 }
 
-/// Such a process, seen from here.
+/// Such a process, as a test controls it.
 pub(crate) struct Holder {
     child: Child,
-    said: Receiver<String>,
+    lines: Receiver<String>,
 }
 
 impl Holder {
@@ -98,7 +99,7 @@ impl Holder {
         Self::run(address, term, &mut Command::new(std::env::current_exe().unwrap()))
     }
 
-    /// It has effects until it is told to finish.
+    /// It has effects until it is asked to finish.
     pub(crate) fn start_with_effects(address: &str, term: Duration, pause: Duration) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
         Self::run(address, term, command.env(EFFECTS, pause.as_millis().to_string()))
@@ -115,7 +116,7 @@ impl Holder {
             .process_group(0)
             .spawn()
             .unwrap();
-        let (sender, said) = std::sync::mpsc::channel();
+        let (sender, lines) = std::sync::mpsc::channel();
         let out = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || {
             for line in out.lines().map_while(Result::ok) {
@@ -126,18 +127,18 @@ impl Holder {
                 }
             }
         });
-        Self { child, said }
+        Self { child, lines }
     }
 
-    /// The next thing it says.
-    pub(crate) async fn says(&mut self) -> String {
-        let mut said = None;
-        super::support::wait_until("the holder to say something", async || {
-            said = self.said.try_recv().ok();
-            said.is_some()
+    /// The next line that it prints.
+    pub(crate) async fn next_line(&mut self) -> String {
+        let mut line = None;
+        super::support::wait_until("the next line of the holder", async || {
+            line = self.lines.try_recv().ok();
+            line.is_some()
         })
         .await;
-        said.unwrap()
+        line.unwrap()
     }
 
     /// Asks for a step.

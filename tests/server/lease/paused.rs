@@ -1,4 +1,4 @@
-//! A holder that is stopped past its term, and wakes when somebody else has the lease.
+//! A holder that is stopped past its term, and wakes when another session has the lease.
 
 use futures_util::future::join_all;
 use locktop::locks::Held as _;
@@ -20,10 +20,10 @@ async fn outlived(version: u32) {
     let server = server_of(version).await.conninfo();
     let mut holder =
         Holder::start(&format!("{} dbname={}", server.replace("dbname=postgres ", ""), info.dbname()));
-    let said = holder.says().await;
-    let first: i64 = said.strip_prefix("held ").unwrap().parse().unwrap();
+    let line = holder.next_line().await;
+    let first: i64 = line.strip_prefix("held ").unwrap().parse().unwrap();
     holder.step();
-    assert_eq!(holder.says().await, "stepped", "{version}");
+    assert_eq!(holder.next_line().await, "stepped", "{version}");
 
     holder.stop();
     let ends = session.ask("SELECT expires_at FROM leases").await;
@@ -32,20 +32,20 @@ async fn outlived(version: u32) {
     let second = Lease::acquire_within(&info, &request, TIMEOUT).await.unwrap().expect("its term ends");
     assert!(second.token() > first, "{version}");
     let after = format!("SELECT acquired_at >= '{ends}' FROM leases");
-    assert_eq!(session.ask(&after).await, "t", "{version}: not before the term was over");
+    assert_eq!(session.ask(&after).await, "t", "{version}: not before the end of the term");
 
     // There is something to do when it wakes.
     holder.step();
     holder.wake();
-    let said = holder.says().await;
+    let line = holder.next_line().await;
     assert!(
-        said.starts_with("lease 7 may be lost") || said.starts_with("lease 7 is lost"),
-        "{version}: {said}"
+        line.starts_with("lease 7 may be lost") || line.starts_with("lease 7 is lost"),
+        "{version}: {line}"
     );
-    assert_eq!(holder.says().await, "renewed f", "{version}");
-    assert_eq!(holder.says().await, "released false", "{version}");
+    assert_eq!(holder.next_line().await, "renewed f", "{version}");
+    assert_eq!(holder.next_line().await, "released false", "{version}");
     let refused = format!("write LT001 lease 7 is not held with token {first}");
-    assert_eq!(holder.says().await, refused, "{version}");
+    assert_eq!(holder.next_line().await, refused, "{version}");
     assert_eq!(
         session.ask("SELECT how FROM public.steps").await,
         "unfenced",

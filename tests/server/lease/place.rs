@@ -24,7 +24,7 @@ pub(crate) struct Session(pub(crate) Connection);
 impl Session {
     pub(crate) async fn open(info: &ConnInfo) -> Self {
         let session = Self(open(info).await);
-        // What waits for ever in vain is a failure, not a hang.
+        // A statement that would wait forever fails, and does not hang.
         session.ask("SET search_path = locktop, public; SET statement_timeout = '30s'").await;
         session
     }
@@ -61,7 +61,7 @@ impl Session {
         Ok(if rows.is_empty() { changed.to_string() } else { rows.join("\n") })
     }
 
-    /// A token, which has to be there.
+    /// A token, which must exist.
     pub(crate) async fn token(&self, sql: &str) -> i64 {
         self.ask(sql).await.parse().unwrap()
     }
@@ -75,7 +75,7 @@ impl Session {
     }
 }
 
-/// A lease that is free.
+/// Acquires a lease that must be free.
 pub(crate) async fn hold(info: &ConnInfo, request: &Request) -> Lease {
     Lease::acquire(info, request).await.unwrap().expect("it is free")
 }

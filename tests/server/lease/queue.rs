@@ -76,14 +76,14 @@ async fn a_release_of_another_process_wakes_the_next_and_one_that_died_is_follow
         let session = Session::open(&info).await;
         let address = info.to_key_value();
         let mut holder = Holder::start_with(&address, LONG);
-        assert!(holder.says().await.starts_with("held "));
+        assert!(holder.next_line().await.starts_with("held "));
         let waiter = wait(&info, &session, 1).await;
         holder.finish();
         let lease = waiter.await.unwrap();
         assert!(lease.release().await.unwrap(), "{version}");
         drop(holder);
         let mut holder = Holder::start(&address);
-        assert!(holder.says().await.starts_with("held "));
+        assert!(holder.next_line().await.starts_with("held "));
         let waiter = wait(&info, &session, 1).await;
         drop(holder);
         let lease = waiter.await.unwrap();

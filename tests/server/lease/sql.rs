@@ -12,7 +12,7 @@ async fn each_holder_gets_a_greater_token_and_older_tokens_are_refused() {
         for round in 0..3 {
             let token = one.token("SELECT lease_acquire(7, 'node1', '1 hour')").await;
             assert!(token > last, "{version}: {round}");
-            // Whatever the name.
+            // With any name.
             for name in ["node1", "node2"] {
                 assert_eq!(other.ask(&format!("SELECT lease_acquire(7, '{name}', '1 hour')")).await, "-");
             }
@@ -100,7 +100,7 @@ async fn a_term_is_as_long_in_every_time_zone() {
     for version in versions() {
         let info = installed(version).await;
         let session = Session::open(&info).await;
-        // The clocks went forward in the night after.
+        // The clocks were set forward in the following night.
         session.ask("SET timezone = 'Europe/Berlin'").await;
         session.ask("SELECT lease_acquire(7, 'node1', '1 day')").await;
         session.ask("UPDATE distlock SET ts = '2026-03-28 12:00+01'").await;

@@ -90,7 +90,7 @@ impl Stage {
         self.named(&locks).await
     }
 
-    /// What `lock-of` reports: the locks that the statement certainly takes, and all that it can take.
+    /// The report of `lock-of`: the locks that the statement certainly takes, and all that it can take.
     async fn reported(&self, statement: &Statement) -> (BTreeSet<String>, BTreeSet<String>) {
         let piece = || statements_of(statement);
         let targets = targets(&piece());
@@ -203,7 +203,7 @@ fn statements_of(statement: &Statement) -> Vec<StatementPiece> {
     vec![StatementPiece { line: 1, read: Ok(statement.clone()) }]
 }
 
-/// Whether the lock does not depend on the rows that a query meets.
+/// Whether the lock does not depend on the rows that a query finds.
 fn is_certain(statement: &Statement, want: &Want<'_>) -> bool {
     !want.is_open(statement)
         && !want.other.is_some_and(|other| other.role == Role::Indexes && statement.is_query())
@@ -254,7 +254,7 @@ fn strongest_of_each(locks: BTreeSet<String>) -> BTreeSet<String> {
     strongest.into_iter().map(|(on, mode)| format!("{} {on}", mode.short())).collect()
 }
 
-/// What differs between the server and `lock-of`.
+/// The differences between the server and `lock-of`.
 async fn compared(stage: &Stage, entry: &Entry, observed: &BTreeSet<String>) -> Option<String> {
     let mut read = statements(&entry.text);
     let statement = match read.pop().map(|piece| piece.read) {

@@ -1,9 +1,10 @@
-//! The list of statements and what they lock, `statements.txt`.
+//! The list of statements and their locks, `statements.txt`.
 //!
-//! A statement begins at the start of a line. Lines below it, indented: `+ SQL` runs before it in the same transaction; `! SQL` has another
-//! session in its way (then it runs outside of a transaction, and what it holds and waits for is read); `- SQL` runs afterwards; `~ words` says why
-//! `lock-of` differs; all others are locks as `pg_locks` shows them, with versions before them if not all have it so (`15-17:`), and
-//! `fails` if the server refuses it.
+//! A statement begins at the start of a line. Lines below it, indented: `+ SQL` runs before it in the same
+//! transaction; `! SQL` is run by another session and blocks it (the statement then runs outside of a
+//! transaction, and the locks that it holds and waits for are read); `- SQL` runs afterwards; `~ words`
+//! states why `lock-of` differs; all others are locks as `pg_locks` shows them, preceded by the versions if
+//! not all show them (`15-17:`), and `fails` if the server refuses it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -23,7 +24,7 @@ pub(super) struct Entry {
 pub(super) const FAILS: &str = "fails";
 
 impl Entry {
-    /// What it locks on a version, as the list has it.
+    /// Its locks on a version, according to the list.
     pub(super) fn on(&self, version: u32) -> BTreeSet<String> {
         let holds =
             |range: &Option<(u32, u32)>| range.is_none_or(|(from, to)| (from..=to).contains(&version));
@@ -60,7 +61,7 @@ pub(super) fn read(text: &str) -> Vec<Entry> {
             all.push(Entry { text: line.to_owned(), ..Entry::default() });
             continue;
         };
-        let entry = all.last_mut().expect("a statement comes first");
+        let entry = all.last_mut().expect("a line of a statement must follow a statement");
         match line.split_at(2) {
             ("+ ", sql) => entry.before.push(sql.to_owned()),
             ("! ", sql) => entry.obstacles.push(sql.to_owned()),
@@ -82,7 +83,7 @@ fn lock(line: &str) -> (Option<(u32, u32)>, String) {
     (Some((from.parse().unwrap(), to.parse().unwrap())), lock.to_owned())
 }
 
-/// The list with what the servers showed, by version.
+/// The list with the locks that the servers showed, by version.
 pub(super) fn write(
     head: &str,
     entries: &[Entry],

@@ -1,4 +1,4 @@
-//! What statements take, as the server shows it, and what `locktop lock-of` says of them.
+//! The locks of statements, as the server shows them and as `locktop lock-of` reports them.
 
 mod command;
 mod compare;

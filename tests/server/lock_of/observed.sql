@@ -3,7 +3,7 @@
 -- Left out, because no other session can wait for them on their own, or only for a moment:
 -- relations and objects that the session has just created; weak modes on catalogs; TOAST tables and their indexes, which are locked like
 -- their table; parts of another object, which are locked with it (constraints, defaults, triggers, rules, policies, row and array types,
--- members of an operator family, statistics of a table that is locked in AccessExclusive, whatever has an internal dependency); a role as grantee or owner (only DROP ROLE waits for that);
+-- members of an operator family, statistics of a table that is locked in AccessExclusive, all objects with an internal dependency); a role as grantee or owner (only DROP ROLE waits for that);
 -- temporary schemas.
 SELECT l.mode, k.kind, k.name, i.indrelid::int8, l.objid::int8, c.relnamespace::int8
   FROM ($locks) AS l (classid, objid, mode, label)

@@ -1,4 +1,5 @@
-//! For which transactions a statement waits beyond those with a lock that conflicts: what `lock-of` says before, and what the server does then.
+//! The transactions that a statement waits for in addition to those with a conflicting lock: as `lock-of`
+//! reports them before, and as observed on the server.
 
 use super::command::asked_of;
 use super::compare::versions;

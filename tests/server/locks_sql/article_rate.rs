@@ -1,4 +1,4 @@
-//! Where the printed rate limit goes wrong. Each fault has its counterpart in `rate`.
+//! Faults of the printed rate limit. Each fault has its counterpart in `rate`.
 
 use super::printed::{block, blocked, keys, printed};
 use super::support::versions;
@@ -12,7 +12,7 @@ async fn its_lock_stays_when_anything_raises() {
         assert_eq!(keys(&other, one.pid).await, "1", "{version}");
         other.run("SET lock_timeout = '50ms'").await;
         let error = other.refused(&call).await;
-        assert!(error.starts_with("55P03"), "{version}: everybody else waits for ever: {error}");
+        assert!(error.starts_with("55P03"), "{version}: every other session waits forever: {error}");
     }
 }
 
@@ -23,7 +23,7 @@ async fn three_of_two_are_let_through() {
         let call = "SELECT check_rate_limit('k', 2, 60)";
         one.run("BEGIN").await;
         assert_eq!(one.ask(call).await, "t");
-        // The lock is free, and what was counted is not visible yet.
+        // The lock is free, and the counted request is not visible yet.
         let (second, ()) = tokio::join!(other.ask(call), async {
             blocked(&one, other.pid).await;
             one.run("COMMIT").await;

@@ -16,7 +16,7 @@ fn filled(name: &str, values: &[&str]) -> String {
     sql
 }
 
-/// What `transfer_optimistic` does in its first attempt.
+/// The statements of the first attempt of `transfer_optimistic`.
 async fn transfer(session: &Session, from: &str, to: &str, amount: &str) {
     session.run("BEGIN").await;
     let read = session.ask(&filled("transfer_read", &[from])).await;

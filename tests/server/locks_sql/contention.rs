@@ -35,7 +35,7 @@ impl Waiter {
         Self { pid, over }
     }
 
-    /// Its session, once it waits no more.
+    /// Its session, once it no longer waits.
     async fn over(self) -> Session {
         self.over.await.unwrap()
     }

@@ -1,5 +1,5 @@
-//! The lock systems beside the tasks, in SQL on real servers of every version: where the printed recipes go wrong, and what ours
-//! guarantee when sessions race and die.
+//! The lock systems other than the tasks, in SQL on real servers of every version: the faults of the printed
+//! recipes, and the guarantees of locktop's own when sessions race and end.
 
 mod api;
 mod article_ids;

@@ -1,11 +1,13 @@
-//! Functions without a search path of their own run with the caller's. What somebody has put there is not called.
+//! Functions without a search path of their own run with the caller's. Objects that another role has put
+//! there are not called.
 
 use super::db::{Session, installed};
 use super::support::{is_long, oldest, versions};
 
 const TRAP: &str = include_str!("planted.sql");
 
-/// A session that finds a stranger's operators, functions, types and tables before the server's and ours.
+/// A session that finds another role's operators, functions, types and tables before the server's and
+/// locktop's.
 async fn trapped(version: u32) -> (Session, Session) {
     let info = installed(version).await;
     let owner = Session::open(&info).await;
@@ -17,7 +19,7 @@ async fn trapped(version: u32) -> (Session, Session) {
 
 #[tokio::test]
 async fn planted_operators_functions_types_and_tables_are_not_used() {
-    // How names are looked up is the same in all of them.
+    // Names are resolved in the same way in all versions.
     let wanted = if is_long() { versions() } else { vec![oldest()] };
     for version in wanted {
         let (session, owner) = trapped(version).await;
@@ -44,7 +46,7 @@ async fn leases(session: &Session, owner: &Session) {
     assert_eq!(session.ask(&with("lease_renew")).await, "t");
     assert_eq!(session.ask(&with("lease_check")).await, "t");
     assert_eq!(session.ask(&with("assert_lease")).await, "");
-    // A lock that was there leaves its mark on the row.
+    // A lock held earlier leaves its mark on the row.
     owner.run("BEGIN; SELECT FROM distlock FOR UPDATE; COMMIT").await;
     assert_eq!(session.ask(&format!("SELECT locktop.lease_renew(1, {token}, '2 hours')")).await, "t");
     assert_eq!(session.ask(&with("lease_release")).await, "t");
@@ -55,7 +57,7 @@ async fn leases(session: &Session, owner: &Session) {
     assert!(session.refused(&with("assert_lease")).await.starts_with("LT001"));
     assert!(session.refused("SELECT locktop.lease_acquire(1, '', '1 hour')").await.starts_with("22023"));
     assert!(session.refused("SELECT locktop.lease_renew(1, 1, '0')").await.starts_with("22023"));
-    // Somebody's own writes, and a dump's, which only the trigger sees.
+    // Direct writes of a user, and those of a dump, which only the trigger sees.
     for write in [
         "INSERT INTO locktop.distlock (id, owner, expired_time) VALUES (2, 'b', '1 hour')",
         "INSERT INTO locktop.distlock (id, acquired_at) VALUES (3, '2026-01-01')",
@@ -69,8 +71,8 @@ async fn leases(session: &Session, owner: &Session) {
 
 async fn limits(session: &Session, owner: &Session) {
     let call = "SELECT locktop.check_rate_limit('k', 2, 60)";
-    let said = [session.ask(call).await, session.ask(call).await, session.ask(call).await];
-    assert_eq!(said, ["t", "t", "f"]);
+    let answers = [session.ask(call).await, session.ask(call).await, session.ask(call).await];
+    assert_eq!(answers, ["t", "t", "f"]);
     let taken = "SELECT allowed, count FROM locktop.take_rate_limit('k', 2, 60)";
     assert_eq!(session.ask(taken).await, "f|2");
     owner.run("UPDATE rate_limit SET window_start = window_start - interval '2 minutes'").await;

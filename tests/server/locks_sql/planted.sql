@@ -1,5 +1,5 @@
 -- A schema with an operator for each of the server's, and a function, type and table for each that the functions of locktop's schema may
--- name, which all fail where they are used. Whoever has it first on the path finds them in place of the server's own.
+-- name, which all fail if they are used. A session with the schema first on its path finds them in place of the server's own.
 CREATE SCHEMA trap;
 DO $$
 DECLARE

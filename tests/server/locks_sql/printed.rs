@@ -9,7 +9,8 @@ pub(crate) fn block(name: &str) -> &'static str {
     TEXT.split("--@ ").find_map(|block| block.strip_prefix(name)?.strip_prefix('\n')).unwrap()
 }
 
-/// With the columns meant where a column and an output parameter have one name: the least that makes a function run.
+/// A name shared by a column and an output parameter means the column: the smallest change that makes a
+/// function run.
 pub(crate) fn repaired(name: &str) -> String {
     block(name).replace("AS $$\n", "AS $$\n#variable_conflict use_column\n")
 }
@@ -39,9 +40,9 @@ pub(crate) async fn blocked(watcher: &Session, pid: i32) {
     wait_until("the other to wait", async || watcher.ask(&waits).await == "t").await;
 }
 
-/// Ends a session from outside, and waits until it is gone.
+/// Terminates a session, and waits until it has ended.
 pub(crate) async fn end(watcher: &Session, pid: i32) {
     watcher.ask(&format!("SELECT pg_terminate_backend({pid})")).await;
-    let there = format!("SELECT count(*) FROM pg_stat_get_activity({pid})");
-    wait_until("the session to be gone", async || watcher.ask(&there).await == "0").await;
+    let count = format!("SELECT count(*) FROM pg_stat_get_activity({pid})");
+    wait_until("the session to end", async || watcher.ask(&count).await == "0").await;
 }

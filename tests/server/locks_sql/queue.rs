@@ -52,7 +52,7 @@ async fn each_item_is_claimed_once_oldest_first() {
     }
 }
 
-/// However the claim is planned, it takes as many as it is asked for.
+/// A claim takes as many items as requested with any plan.
 #[tokio::test]
 async fn a_claim_takes_no_more_than_it_is_asked_for() {
     for version in versions() {
@@ -149,7 +149,7 @@ async fn a_rollback_leaves_everything_as_it_was() {
     }
 }
 
-/// What the printed Python does, statement by statement.
+/// The statements of the printed Python, one by one.
 #[tokio::test]
 async fn a_worker_written_after_the_article_runs() {
     for version in versions() {

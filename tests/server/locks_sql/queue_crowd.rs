@@ -1,4 +1,4 @@
-//! Twenty workers at once, a third of which are ended in the middle of their work.
+//! Twenty workers at once, a third of which are terminated in the middle of their work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,9 +11,9 @@ use super::support::{versions, wait_until};
 use tokio::task::JoinHandle;
 
 const WORKERS: usize = 20;
-/// Of the workers, ended while they work on an item; the others go on to the end.
+/// The workers that are terminated while they work on an item; the others continue to the end.
 const KILLED: usize = 7;
-/// Items that end every session that works on them.
+/// Items that terminate every session that works on them.
 const POISON: usize = 2;
 
 /// Finishes that counted, written in the transaction of the finish.
@@ -27,11 +27,11 @@ const WITNESS: &str = "CREATE TABLE public.done (item bigint, attempt int, worke
         RETURN true;
     END $$";
 
-/// What the workers have in common.
+/// The state that the workers share.
 #[derive(Default)]
 struct Shared {
     overlaps: AtomicUsize,
-    /// Workers below this one are to be ended.
+    /// Workers below this number are to be terminated.
     doomed: AtomicUsize,
 }
 
@@ -68,14 +68,15 @@ async fn run_one(session: &Session, worker: &str, shared: &Shared) -> Result<boo
     Ok(true)
 }
 
-/// Works until everything has ended; begins a new session when one was ended by an item, and stops when ended by the test.
+/// Works until everything has ended; opens a new session when an item has terminated its session, and stops
+/// when the test has.
 async fn work(info: ConnInfo, mut session: Session, index: usize, shared: Arc<Shared>) {
     let worker = format!("w{index}");
     loop {
         match run_one(&session, &worker, &shared).await {
             Ok(true) => {}
             Ok(false) => {
-                // Nothing to do: is there something that others have lost?
+                // Nothing to do: requeue the items that others have lost.
                 let left = "SELECT count(*) FROM task_queue WHERE status IN ('pending', 'processing')";
                 session.run(&format!("SELECT requeue_lost_items('{worker}')")).await;
                 if session.ask(left).await == "0" {
@@ -89,7 +90,8 @@ async fn work(info: ConnInfo, mut session: Session, index: usize, shared: Arc<Sh
     }
 }
 
-/// Ends the session of a worker while it works on an item, unless an item does that, or there is nothing left to do.
+/// Terminates the session of a worker while it works on an item, unless an item does that, or no work is
+/// left.
 async fn kill(watcher: &Session, index: usize, worker: &JoinHandle<()>) -> bool {
     let kill = format!(
         "SELECT pg_terminate_backend(backend_pid) FROM task_queue WHERE status = 'processing' AND worker_id = 'w{index}'
@@ -111,7 +113,7 @@ async fn every_item_has_one_finish_or_was_given_up_after_its_attempts() {
         let items = size(600, 10_000);
         let watcher = Session::open(&info).await;
         watcher.run(WITNESS).await;
-        // Who is ended here works on nothing any more.
+        // A worker that is terminated here does no more work.
         watcher.run(&format!("ALTER DATABASE {} SET locktop.orphan_grace = '0'", info.dbname())).await;
         watcher
             .run(&format!(
@@ -152,10 +154,10 @@ async fn every_item_has_one_finish_or_was_given_up_after_its_attempts() {
         let lost = "SELECT (SELECT sum(attempt) FROM task_queue) - (SELECT count(*) FROM public.done),
             (SELECT count(*) FROM locktop_audit WHERE action IN ('requeued', 'gave_up')),
             (SELECT count(*) FROM locktop_audit WHERE action = 'gave_up')";
-        let said = watcher.ask(lost).await;
-        let numbers: Vec<usize> = said.split('|').map(|number| number.parse().unwrap()).collect();
+        let counts = watcher.ask(lost).await;
+        let numbers: Vec<usize> = counts.split('|').map(|number| number.parse().unwrap()).collect();
         assert_eq!((numbers[0], numbers[2]), (numbers[1], POISON), "{version}");
-        assert!(killed > 0 && numbers[0] == POISON * 3 + killed, "{version}: {killed} killed, {said}");
+        assert!(killed > 0 && numbers[0] == POISON * 3 + killed, "{version}: {killed} killed, {counts}");
         assert_eq!(
             watcher
                 .ask("SELECT count(*) FROM advisory_locks WHERE granted AND database = current_database()")

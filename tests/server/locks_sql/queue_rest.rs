@@ -133,8 +133,8 @@ async fn an_item_settles_for_the_grace_after_its_last_sign_of_life() {
         assert_eq!(watcher.ask(states).await, "1|settling\n2|settling", "{version}");
         assert_eq!(watcher.ask("SELECT state, items FROM queue_workers").await, "settling|2", "{version}");
         assert_eq!(watcher.ask(lost).await, "", "{version}");
-        // A grace that is over for the one and not for the other. The server is up for longer: that is waited for in the tests of
-        // the worker, and with one of its own in those of recovery.
+        // A grace that has passed for one item and not for the other. The server has been up for longer: the
+        // tests of the worker wait for that, and those of recovery use a server of their own.
         watcher
             .run("UPDATE task_queue SET heartbeat_at = clock_timestamp() + interval '1 hour' WHERE id = 2")
             .await;

@@ -113,7 +113,8 @@ async fn two_that_cross_wait_and_both_are_done() {
         });
         assert_eq!(answer, "t|2", "{version}: its first attempt lost");
         assert_eq!(one.ask(STATE).await, "110.00|2\n90.00|2");
-        // With one snapshot for the whole transaction trying again is no use, and the server reports an error.
+        // With one snapshot for the whole transaction trying again is useless, and the server reports an
+        // error.
         one.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM accounts").await;
         other.run("SELECT transfer_optimistic(1, 2, 1)").await;
         assert!(one.refused("SELECT transfer_optimistic(1, 2, 1)").await.starts_with("40001"), "{version}");

@@ -56,8 +56,9 @@ async fn the_feed_publishes_reconnects_and_obeys() {
             .iter()
             .find(|lock| lock.pid == Some(admin_pid) && lock.tag.objid() == Some(3))
             .unwrap();
-        // It cannot be held since before it was taken, and is held since the holder became idle: which it did once more
-        // after the answer, since the driver closes its statement then.
+        // The lock has been held at the earliest since it was requested, and at the latest since the holder
+        // became idle. The holder became idle once more after the answer, since the driver closes its
+        // statement then.
         let taken = |view: &View| view.snapshot.as_deref().unwrap().taken_at;
         let since = second.held_since.get(&(admin_pid, lock.tag)).unwrap().proved;
         assert!((taken(&first)..=taken(&second)).contains(&since), "{since}");

@@ -1,4 +1,4 @@
-//! What the tests of the poll share.
+//! Helpers that the tests of the poll share.
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(crate) async fn on_every_version(test: impl AsyncFn(EmbeddedServer)) {
     on_every_version_with(Options::default(), test).await;
 }
 
-/// The same with server settings. Whoever reads of a failure wants to know the version: it is the last one printed.
+/// The same with server settings. A failure belongs to the version that was printed last.
 pub(crate) async fn on_every_version_with(options: Options, test: impl AsyncFn(EmbeddedServer)) {
     for version in support::versions() {
         println!("PostgreSQL {version}");
@@ -71,8 +71,8 @@ pub(crate) fn patient() -> PollLimits {
     PollLimits { name_timeout: Duration::from_secs(5), ..PollLimits::default() }
 }
 
-/// Polls until `done` says so.
-pub(crate) async fn poll_until(session: &mut PollConnection, done: impl Fn(&Snapshot) -> bool) -> Snapshot {
+/// Polls until `done` returns true.
+pub(crate) async fn poll_until(session: &mut Session, done: impl Fn(&Snapshot) -> bool) -> Snapshot {
     tokio::time::timeout(TIMEOUT, async {
         let mut snapshot = session.poll(None).await.unwrap();
         while !done(&snapshot) {
@@ -82,7 +82,7 @@ pub(crate) async fn poll_until(session: &mut PollConnection, done: impl Fn(&Snap
         snapshot
     })
     .await
-    .expect("the awaited state never came")
+    .expect("the awaited state was not reached")
 }
 
 pub(crate) fn assert_fresh(snapshot: &Snapshot) {
@@ -96,7 +96,7 @@ pub(crate) fn assert_fresh(snapshot: &Snapshot) {
     }
 }
 
-/// Somebody waits for a lock that `pid` has asked for.
+/// Whether `pid` waits for a lock, with the start of its wait known.
 pub(crate) fn waits(snapshot: &Snapshot, pid: i32) -> bool {
     snapshot
         .locks
@@ -105,7 +105,7 @@ pub(crate) fn waits(snapshot: &Snapshot, pid: i32) -> bool {
         .any(|lock| lock.pid == Some(pid) && !lock.granted && lock.wait_start.is_some())
 }
 
-/// A server of the version that is there.
+/// A server of the default version.
 pub(crate) async fn server() -> EmbeddedServer {
     EmbeddedServer::start(Options::default()).await.unwrap()
 }

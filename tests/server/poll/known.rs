@@ -190,7 +190,7 @@ async fn a_waiter_has_its_root_that_acquired_the_lock_unseen_within_two_polls() 
             }
             assert!(waits(&snapshot, waiter_pid));
             assert_eq!(roots(&snapshot), [Party::Backend(holder)], "{before}, {whole_table}");
-            // What was read stays.
+            // The rows that were read stay.
             snapshot = session.poll(Some(&snapshot)).await.unwrap();
             assert!(has_since(&session).await);
             assert_eq!(roots(&snapshot), [Party::Backend(holder)], "{before}, {whole_table}");

@@ -1,4 +1,4 @@
-//! How full the shared lock table is, on servers where it can be filled.
+//! The fill level of the shared lock table, on servers where it can be filled.
 
 use locktop::demo::postgres::Options;
 use locktop::feed::once::once;
@@ -25,7 +25,8 @@ fn numbers(finding: &Finding) -> (i64, i64) {
     (taken, room)
 }
 
-/// Locks of tables that a session has in slots of its own are not in the table, and what is said is at most what is there.
+/// Table locks that a session has in its own slots are not in the lock table, and the reported number is at
+/// most the real one.
 #[tokio::test]
 async fn the_fill_is_never_more_than_the_server_has_and_grows_until_it_is_full() {
     let options =

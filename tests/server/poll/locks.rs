@@ -48,7 +48,7 @@ async fn above_the_limit_only_advisory_and_awaited_locks_are_fetched() {
         );
         assert!(
             narrow.locks.last_rows().iter().any(|lock| lock.pid.is_none()),
-            "what names a prepared transaction"
+            "the name of a prepared transaction"
         );
         waiting.abort();
     })
@@ -62,14 +62,14 @@ const HOLD: &str =
         pg_advisory_lock(9223372036854775807), pg_advisory_lock(0, 0), pg_advisory_lock_shared(-5, 7);
     COMMENT ON COLUMN a.t IS 'x'; COMMENT ON TYPE e IS 'x'; COMMENT ON ROLE postgres IS 'x'";
 
-/// An index whose expression waits for an advisory lock each second time it is evaluated: once when an insertion looks
-/// for a conflict, and once when it has inserted a row on trial and holds the token of that.
+/// An index whose expression waits for an advisory lock each second time it is evaluated: once when an
+/// insertion checks for a conflict, and once when it has inserted a row on trial and holds the token of that.
 const TRIAL: &str = "CREATE SEQUENCE calls; CREATE TABLE trial (key text);
     CREATE FUNCTION stop(key text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
         IF nextval('calls') % 2 = 0 THEN PERFORM pg_advisory_xact_lock(77); END IF; RETURN key; END $$;
     CREATE UNIQUE INDEX ON trial (stop(key))";
 
-/// Every column of every row is what the view says, in the whole scan and in the narrow one.
+/// Every column of every row is as in the view, in the whole scan and in the narrow one.
 #[tokio::test]
 async fn locks_are_those_of_the_view() {
     on_every_version(async |server| {

@@ -1,12 +1,11 @@
-//! The poll against real servers of every supported version: what it sees, what it survives, and what it says when it
-//! fails.
+//! The poll against real servers of every supported version: what it sees, what it survives, and what it
+//! reports when it fails.
 
 mod backends;
 mod catalogs;
 mod feed;
 mod helpers;
 mod known;
-mod lent;
 mod lock_table;
 mod locks;
 mod loss;
@@ -18,6 +17,7 @@ mod signals;
 mod snapshot;
 mod text;
 mod timeout;
+mod transaction_pool;
 mod views;
 
 use crate::support;

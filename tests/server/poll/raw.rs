@@ -7,7 +7,7 @@ use tokio::net::UnixStream;
 
 use super::support::TIMEOUT;
 
-/// The code of an `Authentication` message that lets us in.
+/// The code of an `Authentication` message that accepts the client.
 pub(crate) const LET_IN: u32 = 0;
 /// The code of one that asks for a password (SASL).
 pub(crate) const ASKED: u32 = 10;
@@ -15,7 +15,7 @@ pub(crate) const ASKED: u32 = 10;
 pub(crate) struct Raw(UnixStream);
 
 impl Raw {
-    /// Introduces itself, and returns what the server says to that: the code of its `Authentication` message.
+    /// Sends the startup message, and returns the answer: the code of the `Authentication` message.
     pub(crate) async fn start(server: &EmbeddedServer, user: &str, database: &str) -> (Self, u32) {
         let socket = server.socket_dir().join(".s.PGSQL.5432");
         let mut raw = Self(UnixStream::connect(socket).await.unwrap());
@@ -30,7 +30,7 @@ impl Raw {
         (raw, u32::from_be_bytes(body[..4].try_into().unwrap()))
     }
 
-    /// A client that was let in and may ask.
+    /// A client that was accepted and can send statements.
     pub(crate) async fn open(server: &EmbeddedServer, user: &str, database: &str) -> Self {
         let (mut raw, code) = Self::start(server, user, database).await;
         assert_eq!(code, LET_IN);
@@ -88,6 +88,6 @@ impl Raw {
             self.0.read_exact(&mut body).await.unwrap();
             (kind, body)
         };
-        tokio::time::timeout(TIMEOUT, read).await.expect("the server says nothing")
+        tokio::time::timeout(TIMEOUT, read).await.expect("the server does not answer")
     }
 }

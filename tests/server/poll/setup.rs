@@ -1,4 +1,4 @@
-//! Sessions that cannot be set up, and what the poll is asked for while the server is away.
+//! Sessions that cannot be set up, and requests to the standby connection while the server is down.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use super::support::TIMEOUT;
 
 async fn until(views: &mut watch::Receiver<Arc<View>>, done: impl Fn(&View) -> bool) -> Arc<View> {
     let found = tokio::time::timeout(TIMEOUT, views.wait_for(|view| done(view))).await;
-    Arc::clone(&found.expect("the awaited view never came").unwrap())
+    Arc::clone(&found.expect("the awaited view did not arrive").unwrap())
 }
 
-/// Backends of locktop that are there, seen by somebody who asked before and needs no catalog now.
-async fn own_backends(admin: &Client, look: &Statement) -> usize {
-    let rows = admin.query(look, &[]).await.unwrap();
+/// The number of locktop's backends, read with a statement that was prepared before and needs no catalog now.
+async fn own_backends(admin: &Client, query: &Statement) -> usize {
+    let rows = admin.query(query, &[]).await.unwrap();
     rows.iter().filter(|row| row.get::<_, Option<&str>>(0) == Some("locktop")).count()
 }
 
@@ -29,10 +29,10 @@ async fn a_setup_that_cannot_go_on_leaves_nothing_behind() {
     let server = server().await;
     let info = info(&server).with_application_name("locktop");
     let other = info.clone().with_application_name("admin");
-    // Not the same: in a transaction the server shows one picture all the time.
-    let (admin, looks) = (client(&other).await, client(&other).await);
-    let look = looks.prepare("SELECT application_name FROM pg_stat_get_activity(NULL)").await.unwrap();
-    assert_eq!(own_backends(&looks, &look).await, 0);
+    // Not the same: in a transaction the server shows the same activity all the time.
+    let (admin, observer) = (client(&other).await, client(&other).await);
+    let query = observer.prepare("SELECT application_name FROM pg_stat_get_activity(NULL)").await.unwrap();
+    assert_eq!(own_backends(&observer, &query).await, 0);
     admin.batch_execute("BEGIN; LOCK pg_proc IN ACCESS EXCLUSIVE MODE").await.unwrap();
     // The first limit holds on the server, the second only here.
     let refused = PollConnection::open(&info, PollLimits::default()).await.unwrap_err();
@@ -40,17 +40,17 @@ async fn a_setup_that_cannot_go_on_leaves_nothing_behind() {
     let endless = PollLimits {
         statement_timeout: Duration::ZERO,
         lock_timeout: Duration::ZERO,
-        // Long enough for the statement to be there when it is cancelled.
+        // Long enough for the statement to be running when it is cancelled.
         poll_timeout: Duration::from_secs(2),
         ..PollLimits::default()
     };
     assert!(matches!(open_plain(&info, &endless).await.unwrap_err(), OpenError::Silent));
-    let gone = tokio::time::timeout(TIMEOUT, async {
-        while own_backends(&looks, &look).await > 0 {
+    let ended = tokio::time::timeout(TIMEOUT, async {
+        while own_backends(&observer, &query).await > 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     });
-    gone.await.expect("a backend stays and waits for the lock");
+    ended.await.expect("a backend stays and waits for the lock");
     admin.batch_execute("ROLLBACK").await.unwrap();
     PollConnection::open(&info, PollLimits::default()).await.unwrap();
 }
@@ -63,7 +63,7 @@ async fn the_second_connection_rests_while_the_poll_has_none() {
     views_in.send_replace(Arc::new(View { link: down, ..View::clone(&beginning()) }));
     let spare = ActingConnection::keep(info(&server), PollLimits::default(), views);
     let refused = spare.client(Duration::from_millis(300)).await;
-    assert!(refused.is_err(), "it is not even asked for");
+    assert!(refused.is_err(), "no connection is even requested");
     views_in.send_replace(beginning());
     spare.client(TIMEOUT).await.unwrap();
 }

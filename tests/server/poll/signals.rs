@@ -53,8 +53,9 @@ impl Role {
         Self { name, client: client(&info).await, snapshot, rights }
     }
 
-    /// Asks the server to cancel a query, for which it has the same rule as for ending a session. That of an idle session does
-    /// nothing. Whether the server let it; none if the process has ended meanwhile, as an autovacuum worker does.
+    /// Requests the cancellation of a query, for which the server has the same rule as for terminating a
+    /// session. It has no effect on an idle session. Returns whether the server permitted it; `None` if the
+    /// process has ended meanwhile, as an autovacuum worker does.
     async fn may_signal(&self, pid: i32) -> Option<bool> {
         match self.client.query_one("SELECT pg_cancel_backend($1)", &[&pid]).await {
             Ok(row) => row.get::<_, bool>(0).then_some(true),
@@ -65,7 +66,7 @@ impl Role {
         }
     }
 
-    /// The prediction of that.
+    /// The prediction of the same.
     fn would_signal(&self, target: &Backend) -> bool {
         let lack = self.rights.lacks(Verb::Cancel, target.user.as_deref(), target.backend_type.as_deref());
         match lack.map(|lack| lack.grant) {

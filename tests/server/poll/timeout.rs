@@ -1,4 +1,4 @@
-//! What locktop leaves behind on a server where a catalog is locked: nothing that waits.
+//! locktop leaves no waiting session behind on a server where a catalog is locked.
 
 use std::io::Read;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use super::helpers::{assert_fresh, client, info, on_all_versions_at_once};
 use super::support::{SESSIONS, wait_until_seen};
 
 /// Reads the function below `pg_stat_activity`: the view opens catalogs.
-const OURS: &str = "SELECT count(*) FROM pg_stat_get_activity(NULL)
+const OWN_SESSIONS: &str = "SELECT count(*) FROM pg_stat_get_activity(NULL)
     WHERE application_name = 'locktop' AND ($1 = '' OR wait_event_type = $1)";
 
-/// Somebody who can see our backends while nobody can open `pg_class`.
+/// A session that can see locktop's backends while no session can open `pg_class`.
 struct Observer {
     client: Client,
-    ours: Statement,
+    own_sessions: Statement,
     sessions: Statement,
     locker: Client,
     user: Client,
@@ -30,17 +30,17 @@ impl Observer {
         let info = info(server).with_application_name("observer");
         let (locker, user, client) = (client(&info).await, client(&info).await, client(&info).await);
         locker.batch_execute("CREATE TABLE a (); CREATE TABLE b ()").await.unwrap();
-        // Known to its session from now on, so that both can be locked without a look at the catalog.
+        // Known to its session from now on, so that both can be locked without reading the catalog.
         user.batch_execute("TABLE a; TABLE b").await.unwrap();
-        let ours = client.prepare(OURS).await.unwrap();
+        let own_sessions = client.prepare(OWN_SESSIONS).await.unwrap();
         let sessions = client.prepare(SESSIONS).await.unwrap();
         client.query_one(&sessions, &[]).await.unwrap();
-        let observer = Self { client, ours, sessions, locker, user };
+        let observer = Self { client, own_sessions, sessions, locker, user };
         assert_eq!(observer.count("").await, 0);
         observer
     }
 
-    /// Takes `pg_class` away from all, and makes somebody lock a table whose name locktop does not know yet.
+    /// Locks `pg_class` exclusively, and lets a session lock a table whose name locktop does not know yet.
     async fn lock(&self, table: &str) {
         self.locker.batch_execute("BEGIN; LOCK TABLE pg_class").await.unwrap();
         self.user.batch_execute(&format!("BEGIN; TABLE {table}")).await.unwrap();
@@ -52,7 +52,7 @@ impl Observer {
     }
 
     async fn count(&self, waiting_for: &str) -> i64 {
-        self.client.query_one(&self.ours, &[&waiting_for]).await.unwrap().get(0)
+        self.client.query_one(&self.own_sessions, &[&waiting_for]).await.unwrap().get(0)
     }
 
     async fn until(&self, what: &str, waiting_for: &str, count: i64) {
@@ -61,7 +61,7 @@ impl Observer {
     }
 }
 
-/// Each of the two timeouts on its own ends the wait, with the session open and with the session gone.
+/// Each of the two timeouts on its own ends the wait, with the session open and with the session closed.
 #[tokio::test]
 async fn no_backend_waits_for_long_after_a_poll() {
     let (short, long) = (Duration::from_secs(1), Duration::from_secs(3600));
@@ -74,7 +74,8 @@ async fn no_backend_waits_for_long_after_a_poll() {
             let mut session = PollConnection::open(&info(&server), limits).await.unwrap();
             let mut snapshot = session.poll(None).await.unwrap();
             observer.lock(table).await;
-            // A poll that follows waits behind the question: watched beside the polls, for it is over after a second.
+            // A poll that follows waits behind the query: it is watched during the polls, since it ends after
+            // a second.
             let polls = async {
                 loop {
                     snapshot = session.poll(Some(&snapshot)).await.unwrap();
@@ -107,7 +108,7 @@ fn program(
     command.env("TERM", "xterm-256color");
     let child = pair.slave.spawn_command(command).unwrap();
     let mut output = pair.master.try_clone_reader().unwrap();
-    // It would stop at a terminal that nobody reads.
+    // It would block on a terminal whose output is not read.
     std::thread::spawn(move || {
         let mut buffer = [0; 4096];
         while output.read(&mut buffer).is_ok_and(|length| length > 0) {}
@@ -115,9 +116,9 @@ fn program(
     (child, pair.master)
 }
 
-/// Two connections while it runs, and none when it has ended, in whatever way, though the catalog is still locked. The
-/// catalog is locked once both connections stand: one that starts then waits at the server without an end, for nothing can
-/// be told to it and no time-out of ours holds yet.
+/// Two connections while it runs, and none when it has ended, in whatever way, although the catalog is still
+/// locked. The catalog is locked once both connections are open: a connection that starts then waits on the
+/// server forever, since it cannot be cancelled and no timeout of locktop's is in force yet.
 #[tokio::test]
 async fn no_backend_is_left_when_the_program_ends() {
     on_all_versions_at_once(async |server| {

@@ -1,4 +1,4 @@
-//! What the views of a server say, line by line, and what a snapshot says in the same words.
+//! The content of the server's views, line by line, and that of a snapshot in the same format.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -40,7 +40,7 @@ const PREPARED: &str =
     "SELECT concat_ws('|', transaction, gid, (extract(epoch FROM prepared) * 1000000)::int8, owner, database)
     FROM pg_prepared_xacts WHERE cardinality($1::int[]) > 0";
 
-/// How long a snapshot and the views may differ: what changed between the two looks is no mistake.
+/// How long a snapshot and the views may differ: a change between the two reads is no mistake.
 const UNREST: Duration = Duration::from_secs(10);
 
 /// Lines of locks, of backends and of prepared transactions, each in order.
@@ -59,7 +59,7 @@ impl Lines {
         self
     }
 
-    /// What a snapshot says of all processes but some.
+    /// The content of a snapshot, except for some processes.
     pub(crate) fn of(snapshot: &Snapshot, without: &[i32]) -> Self {
         let other = |pid: i32| !without.contains(&pid);
         let locks = snapshot.locks.last_rows().iter().filter(|lock| lock.pid.is_none_or(other));
@@ -73,7 +73,7 @@ impl Lines {
     }
 }
 
-/// A connection that asks the views.
+/// A connection that queries the views.
 pub(crate) struct Views {
     client: Client,
     pid: i32,
@@ -93,8 +93,8 @@ impl Views {
             .sorted()
     }
 
-    /// Polls until a snapshot is what the views say, and fails with the difference when none is.
-    pub(crate) async fn agree(&self, session: &mut PollConnection) -> (Snapshot, Lines) {
+    /// Polls until a snapshot agrees with the views, and fails with the difference if none does.
+    pub(crate) async fn agree(&self, session: &mut Session) -> (Snapshot, Lines) {
         let without = [self.pid, session.server().own_pid];
         let started = clock::monotonic();
         let mut before = None;

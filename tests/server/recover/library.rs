@@ -58,7 +58,10 @@ async fn a_slow_holder_is_ended_when_that_was_asked_for() {
         assert_eq!(results[0].ended_pid, Some(worker.pid));
         assert!(results[0].detail.starts_with(&format!("pid {} was terminated; key 55", worker.pid)));
         assert_eq!(stage.audit().await, "asked|slow\nrecovered|slow");
-        assert!(worker.connection.client.simple_query("SELECT 1").await.is_err(), "it is gone");
+        assert!(
+            worker.connection.client.simple_query("SELECT 1").await.is_err(),
+            "its session was terminated"
+        );
         assert_eq!(alive.ask("SELECT 1").await, "1");
         assert_eq!(stage.execute(&plan).await[0].outcome, RecoveryOutcome::NotRunning);
     }

@@ -1,4 +1,5 @@
-//! Recovery as a library and as a command, on real servers: what is planned, what is done, and above all what is not.
+//! Recovery as a library and as a command, on real servers: which executions are planned and recovered, and
+//! above all which are not.
 
 mod command;
 #[path = "../schema/db.rs"]

@@ -93,7 +93,7 @@ async fn nothing_is_asked_when_nothing_would_be_done() {
     });
 }
 
-/// What was typed before the question is not an answer to it.
+/// Input that was typed before the question is not an answer to it.
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_typed_ahead_answer_nothing() {
     let server = EmbeddedServer::start(Options::default()).await.unwrap();

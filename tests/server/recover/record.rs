@@ -99,7 +99,8 @@ fn target(pid: i32) -> Target {
     Target { what: TargetKind::Session(session), name: format!("{pid} it's\u{1b}[2J"), subject }
 }
 
-/// An action on one target, from the request to the result; returns what could not be written except to the file.
+/// An action on one target, from the request to the result; returns the errors of writes other than to the
+/// file.
 async fn act(log: &AuditLog, client: &Client, number: u64, pid: i32) -> Vec<String> {
     let target = target(pid);
     let verb = Verb::Terminate;

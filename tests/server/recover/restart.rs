@@ -18,7 +18,7 @@ use super::support::{TIMEOUT, conninfo, oldest, open, versions, wait_until};
 /// grace, and not before, by the server's own clock. The same holds for an item of the queue, which is lost then.
 pub(crate) async fn orphan_exactly_after_the_grace(session: &Session) {
     // One second from now; again if that was over before the first query.
-    assert_eq!(session.ask(REQUEUE).await, "", "the usual grace is not over");
+    assert_eq!(session.ask(REQUEUE).await, "", "the usual grace has not passed");
     while !is_seen_before_and_after(session).await {}
     assert_eq!(session.ask(REQUEUE).await, "1|requeued");
     session.run("RESET locktop.orphan_grace").await;

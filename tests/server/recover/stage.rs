@@ -1,4 +1,4 @@
-//! A database with the schema, tasks in it, and workers that come and go.
+//! A database with the schema, tasks in it, and workers that connect and disconnect.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::support::wait_until;
 
 pub(crate) struct Stage {
     pub(crate) info: ConnInfo,
-    /// Somebody who looks, and changes what happens to be needed.
+    /// A session that observes, and makes the changes that a test needs.
     pub(crate) admin: Session,
 }
 
@@ -72,7 +72,7 @@ impl Stage {
         wait_until(&format!("{name} to be {state}"), async || self.admin.ask(&sql).await == state).await;
     }
 
-    /// The execution of a task, as the log has it: status and who recovered it.
+    /// The executions of a task in the log: status, and the actor that recovered each.
     pub(crate) async fn log(&self, name: &str) -> String {
         let sql = format!(
             "SELECT status, recovered_by FROM task_history WHERE task_name = '{name}' ORDER BY execution_id"
@@ -80,7 +80,7 @@ impl Stage {
         self.admin.ask(&sql).await
     }
 
-    /// What is on record: what was done to which worker.
+    /// The audit: each action and its worker.
     pub(crate) async fn audit(&self) -> String {
         self.admin.ask("SELECT action, worker_id FROM locktop_audit ORDER BY id").await
     }

@@ -1,4 +1,5 @@
-//! Where the printed recipe goes wrong, shown on its text. Each fault has its counterpart in the tests of our own functions.
+//! Faults of the printed recipe, shown on its text. Each fault has its counterpart in the tests of locktop's
+//! own functions.
 
 use super::db::Session;
 use super::support::{database, server_of, versions};
@@ -9,7 +10,8 @@ pub(crate) fn block(name: &str) -> &'static str {
     TEXT.split("--@ ").find_map(|block| block.strip_prefix(name)?.strip_prefix('\n')).unwrap()
 }
 
-/// With the columns meant where a column and an output parameter have one name: the least that makes the functions run.
+/// A name shared by a column and an output parameter means the column: the smallest change that makes the
+/// functions run.
 fn repaired(name: &str) -> String {
     block(name).replace("AS $$\n", "AS $$\n#variable_conflict use_column\n")
 }
@@ -84,7 +86,7 @@ async fn the_key_is_free_before_the_finish_is_committed() {
         assert_eq!(worker.ask(fetch).await, "1|t");
         worker.run("BEGIN").await;
         worker.run("SELECT release_task_lock(1, 'w', 'completed')").await;
-        // It is still due for everybody else, and is run again.
+        // It is still due for every other session, and is run again.
         let (again, ()) = tokio::join!(other.ask(fetch), async {
             let blocked = format!("SELECT {} = ANY (pg_blocking_pids({}))", worker.pid, other.pid);
             super::support::wait_until("the other to have the key", async || {
@@ -97,7 +99,7 @@ async fn the_key_is_free_before_the_finish_is_committed() {
         assert_eq!(
             other.ask("SELECT next_run_at > now() FROM scheduled_tasks").await,
             "t",
-            "it was not due any more"
+            "it was no longer due"
         );
     }
 }
@@ -106,7 +108,7 @@ async fn the_key_is_free_before_the_finish_is_committed() {
 async fn the_monitoring_query_compares_half_a_key() {
     for version in versions() {
         let (worker, stranger) = printed(version, &[]).await;
-        // A stranger's key of which the lower half is the id: 5 << 32 | 1, and the pair (7, 1).
+        // A key of another application whose lower half is the id: 5 << 32 | 1, and the pair (7, 1).
         worker.run("INSERT INTO task_execution_log (task_id, worker_id, status, lock_id) VALUES (1, 'w1', 'running', 1)").await;
         stranger.run("SELECT pg_advisory_lock(21474836481), pg_advisory_lock(7, 1)").await;
         let holders = format!(
@@ -118,7 +120,7 @@ async fn the_monitoring_query_compares_half_a_key() {
         assert_eq!(
             worker.ask(&holders).await,
             format!("{}|2", stranger.pid),
-            "{version}: nobody holds key 1"
+            "{version}: no session holds key 1"
         );
         // With one whole key in the log it fails for all of them.
         worker.run("UPDATE task_execution_log SET lock_id = 5::bigint << 32 | 9").await;

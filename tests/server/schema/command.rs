@@ -1,4 +1,4 @@
-//! `locktop schema …` as people run it.
+//! `locktop schema …` as users run it.
 
 use std::process::{Command, Output};
 

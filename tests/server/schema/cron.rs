@@ -1,4 +1,4 @@
-//! What a cron expression means.
+//! The meaning of cron expressions.
 
 use super::db::{Session, installed};
 use super::support::{oldest, versions};
@@ -38,7 +38,8 @@ const TIMES: [(&str, &str, &str, &str); 40] = [
     ("@daily", "UTC", "2026-03-01 00:00:00", "2026-03-02 00:00:00"),
     ("@hourly", "UTC", "2026-03-01 00:00:00", "2026-03-01 01:00:00"),
     ("  0\t2  * * * ", "UTC", "2026-03-01 00:00:00", "2026-03-01 02:00:00"),
-    // Berlin: an hour ahead in winter, two in summer. On 2026-03-29 2:00 to 3:00 is skipped, on 2026-10-25 it comes twice.
+    // Berlin: an hour ahead in winter, two in summer. On 2026-03-29 2:00 to 3:00 is skipped, on 2026-10-25 it
+    // occurs twice.
     ("0 8 * * *", "Europe/Berlin", "2026-01-10 00:00:00", "2026-01-10 07:00:00"),
     ("0 8 * * *", "Europe/Berlin", "2026-07-10 00:00:00", "2026-07-10 06:00:00"),
     ("30 2 * * *", "Europe/Berlin", "2026-03-28 12:00:00", "2026-03-29 01:30:00"),
@@ -79,7 +80,7 @@ const MISTAKES: [(&str, &str); 22] = [
 async fn the_next_time() {
     for version in versions() {
         let session = Session::open(&installed(version).await).await;
-        // What the session thinks of times and names makes no difference.
+        // The session's settings for times and names make no difference.
         session.run("SET TimeZone = 'Asia/Tokyo'; SET search_path = pg_temp").await;
         for (expression, zone, after, next) in TIMES {
             let sql = format!(
@@ -134,8 +135,8 @@ async fn no_minute_is_left_out() {
     }
 }
 
-/// The same on clocks that are changed, by an hour, by a half and a quarter of one, and by a day: what follows elapsed time skips none
-/// of the minutes that there are, and repeats none.
+/// The same on clocks that are changed, by an hour, by a half and a quarter of one, and by a day: what
+/// follows elapsed time skips none of the existing minutes, and repeats none.
 #[tokio::test]
 async fn no_minute_is_left_out_when_the_clocks_are_changed() {
     let session = Session::open(&installed(oldest()).await).await;

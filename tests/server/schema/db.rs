@@ -27,7 +27,7 @@ pub(crate) async fn installed(version: u32) -> ConnInfo {
     let name = format!("tasks_{}", NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
     let admin = open(&conninfo(server)).await;
     let sql = format!("CREATE DATABASE {name} TEMPLATE {template}");
-    // The session that installed may need a moment to be gone.
+    // The session that installed the schema may need a moment to end.
     wait_until("the template to be free", async || admin.client.batch_execute(&sql).await.is_ok()).await;
     conninfo(server).with_dbname(&name)
 }
@@ -41,7 +41,7 @@ async fn template(server: &EmbeddedServer) -> String {
 
 /// A session with the schema first in its path.
 pub(crate) struct Session {
-    /// Where it is.
+    /// The parameters of its connection.
     #[allow(dead_code, reason = "not every test program needs it")]
     pub(crate) info: ConnInfo,
     pub(crate) connection: Connection,
@@ -58,7 +58,7 @@ impl Session {
     /// Without any setting.
     pub(crate) async fn open_plain(info: &ConnInfo) -> Self {
         let connection = open(info).await;
-        // What waits for ever in vain is a failure, not a hang.
+        // A statement that would wait forever fails, and does not hang.
         connection.client.batch_execute("SET statement_timeout = '30s'").await.unwrap();
         let pid = ask(&connection.client, "SELECT pg_backend_pid()").await.unwrap().parse().unwrap();
         Self { info: info.clone(), connection, pid }
@@ -78,7 +78,8 @@ impl Session {
         match ask(&self.connection.client, sql).await {
             Ok(answer) => panic!("{sql} was answered: {answer}"),
             Err(error) => {
-                // The error is told before the transaction is over and its locks are free; the end of this is told after.
+                // The server reports the error before the transaction has ended and its locks are free; it
+                // reports the end of this statement after that.
                 self.connection.client.batch_execute("").await.unwrap();
                 error
             }

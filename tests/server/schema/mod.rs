@@ -1,5 +1,5 @@
-//! The schema for tasks on real servers of every version: how it is installed and dropped, and what its functions guarantee when
-//! sessions race.
+//! The schema for tasks on real servers of every version: how it is installed and dropped, and the guarantees
+//! of its functions when sessions race.
 
 mod acquire;
 mod article;

@@ -68,7 +68,7 @@ impl Stage {
         Self { info, worker: worker.into(), one: one.into(), two: two.into(), watcher, task, execution }
     }
 
-    /// As [`Stage::new`], and the worker's session, which lives on, has lost its key.
+    /// As [`Stage::new`], and the worker's session, which is still connected, has lost its key.
     pub(crate) async fn orphaned(version: u32) -> Self {
         let stage = Self::new(version).await;
         stage.worker.run("SELECT pg_advisory_unlock_all()").await;
@@ -87,8 +87,8 @@ impl Stage {
         format!("SELECT try_acquire_task_lock({}, 'v')", self.task)
     }
 
-    /// Runs `held` in a session up to a step, then `free` in another until it is done or waits, then lets go. Answers with both
-    /// results, and whether `held` came to the step at all.
+    /// Runs `held` in a session up to a step, then `free` in another until it is done or waits, then opens
+    /// the gate. Returns both results, and whether `held` reached the step at all.
     pub(crate) async fn race(
         &self,
         step: &str,
@@ -102,7 +102,7 @@ impl Stage {
             "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND pid = {} AND classid = 1 AND objid = 42",
             held.pid
         );
-        wait_until("the one to come to the step", async || {
+        wait_until("the first to reach the step", async || {
             first.is_finished() || self.watcher.ask(&stopped).await == "1"
         })
         .await;
@@ -119,7 +119,7 @@ impl Stage {
         results
     }
 
-    /// What became of the first execution, and by whose hand.
+    /// The status of the first execution, and who recovered it.
     pub(crate) async fn mark(&self) -> String {
         self.watcher
             .ask(&format!(
@@ -129,7 +129,7 @@ impl Stage {
             .await
     }
 
-    /// How often it was marked by another hand than its worker's.
+    /// How often it was marked by another session than its worker's.
     pub(crate) async fn marks(&self) -> String {
         self.watcher
             .ask(&format!(

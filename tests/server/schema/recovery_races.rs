@@ -3,7 +3,8 @@
 use super::race::Stage;
 use super::support::versions;
 
-/// Where a recovery can be held: it has the row; it has the key too; it has marked the execution; and the task; all is written.
+/// The steps at which a recovery can be held: it has the row; it has the key too; it has marked the
+/// execution; and the task; all is written.
 const RECOVERY: [&str; 5] = ["holders", "log", "task", "audit", "commit"];
 /// A finish: nothing yet; it has the key for the transaction; it has marked the execution; all is written.
 const FINISH: [&str; 4] = ["begin", "log", "task", "commit"];

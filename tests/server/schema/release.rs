@@ -18,7 +18,7 @@ async fn the_key_is_free_exactly_at_the_commit() {
         assert_eq!(other.ask(key).await, "f");
         assert_eq!(worker.ask(&acquire).await, "f", "not for itself either");
         worker.run("COMMIT").await;
-        assert_eq!(other.ask(&acquire).await, "f", "it is not due any more");
+        assert_eq!(other.ask(&acquire).await, "f", "it is no longer due");
         assert_eq!(other.ask(key).await, "t");
         assert_eq!(
             other
@@ -172,7 +172,7 @@ async fn a_failed_task_is_tried_again_later_and_later_and_then_given_up() {
     }
 }
 
-/// However long the delay: its end can be stored.
+/// The end of any delay can be stored, however long it is.
 #[tokio::test]
 async fn no_delay_is_too_long_for_the_calendar() {
     for version in versions() {

@@ -92,7 +92,7 @@ async fn strangers_are_not_asked_for() {
     }
 }
 
-/// A role that sees less gets an error with what it cannot see.
+/// A role that sees less gets an error that names what it cannot see.
 #[tokio::test]
 async fn missing_rights_of_a_role_are_reported() {
     for version in versions() {

@@ -1,5 +1,5 @@
-// Reads a list of statements as JSON, and prints for each what libpg_query, which is PostgreSQL's own scanner and parser, says of it:
-// its tokens as [start, end, type, text] in bytes, and what pg_stat_statements would keep of it; or an error.
+// Reads a list of statements as JSON, and prints for each the result of libpg_query, which is PostgreSQL's own scanner and parser:
+// its tokens as [start, end, type, text] in bytes, and the text that pg_stat_statements would keep; or an error.
 const { loadModule, scanSync, normalizeSync } = require("libpg-query");
 
 const tried = (work) => {

@@ -36,7 +36,7 @@ async fn the_printed_and_the_installed_table_are_shown_on_every_version() {
         let mut stage = Stage::on(server, &ddl).await;
         let node = stage.client().await;
         assert_eq!(node.execute(TAKE, &[]).await.unwrap(), 1);
-        let view = stage.look().await;
+        let view = stage.poll().await;
         assert_eq!(errors(&view), [None, None], "PostgreSQL {version}");
         let tables = &view.snapshot.as_ref().unwrap().sources.leases;
         let own: Vec<_> = tables.iter().map(|table| (&*table.source.name, table.source.own_keys)).collect();
@@ -68,12 +68,12 @@ async fn the_end_is_that_of_the_servers_clock_and_a_release_empties_the_owner() 
     let mut stage = Stage::new(&format!("{PRINTED}; insert into distlock(id) values(1)")).await;
     let node = stage.client().await;
     node.execute(TAKE, &[]).await.unwrap();
-    stage.look().await;
+    stage.poll().await;
     stage.later(19);
     assert_eq!(states(stage.view()), ["held"], "rows that were read then are judged as of then");
     let past = "update distlock set ts = ts - interval '20 seconds'";
     node.batch_execute(past).await.unwrap();
-    assert_eq!(states(&*stage.look().await), ["expired"]);
+    assert_eq!(states(&*stage.poll().await), ["expired"]);
     let json = stage.json();
     let lease = &json["leases"][0];
     assert_eq!((&lease["source"], &lease["id"]), (&"public.distlock".into(), &"1".into()));
@@ -88,7 +88,7 @@ async fn the_end_is_that_of_the_servers_clock_and_a_release_empties_the_owner() 
     assert_eq!(subject.unwrap()["subject"], expected);
     assert!(stage.table().contains("Leases: 0 held · 1 expired"), "{}", stage.table());
     node.batch_execute("update distlock set owner=null,ts=now() where id=1 and owner='node1'").await.unwrap();
-    assert_eq!(states(&*stage.look().await), ["free"]);
+    assert_eq!(states(&*stage.poll().await), ["free"]);
 }
 
 #[tokio::test]
@@ -96,14 +96,14 @@ async fn a_locked_table_makes_only_its_section_old_and_names_the_holder() {
     let mut stage =
         Stage::new(&format!("{PRINTED}; insert into distlock(id) values(1); {own}{LEASES}", own = own()))
             .await;
-    stage.look().await;
+    stage.poll().await;
     let migration = stage.client().await;
     let holder = pid(&migration).await;
     let lock = "BEGIN; LOCK TABLE locktop.distlock IN ACCESS EXCLUSIVE MODE";
     migration.batch_execute(lock).await.unwrap();
     let expected = format!("locktop.distlock is locked: {holder} holds AccessExclusiveLock");
     for _ in 0..2 {
-        let view = stage.look().await;
+        let view = stage.poll().await;
         assert_eq!(errors(&view), [None, Some(expected.clone())]);
         assert_eq!(states(&view), ["free", "expired", "released"], "the rows before stay");
         let snapshot = view.snapshot.as_ref().unwrap();
@@ -115,7 +115,7 @@ async fn a_locked_table_makes_only_its_section_old_and_names_the_holder() {
         assert!(stage.table().contains(&format!(" old: {expected}")));
     }
     migration.batch_execute("ROLLBACK").await.unwrap();
-    stage.look_until("the table is read again", |view| errors(view) == [None, None]).await;
+    stage.poll_until("the table is read again", |view| errors(view) == [None, None]).await;
 }
 
 #[tokio::test]
@@ -128,7 +128,7 @@ async fn hostile_text_nulls_and_absurd_times_are_values() {
         ('g', '-1 s', 'negative', now()), ('h', '-178000000 years', 'far', '4000-01-01 BC'),
         (repeat('宽', 3000), '1 hour', repeat('宽', 100000), now())";
     let mut stage = Stage::new(rows).await;
-    let view = stage.look().await;
+    let view = stage.poll().await;
     assert_eq!(errors(&view), [None]);
     let of = |id: &str| view.leases.rows.iter().find(|row| &*row.name == id).unwrap().state;
     let states = ["a", "b", "c", "d", "e", "f", "g", "h"].map(of);
@@ -150,12 +150,12 @@ async fn the_config_names_a_table_and_errors_of_its_name_are_reported() {
     let mut stage =
         Stage::new(&format!("CREATE SCHEMA jobs; {own}; INSERT INTO jobs.\"Leases\" VALUES (4)")).await;
     assert!(
-        stage.look().await.snapshot.as_ref().unwrap().sources.leases.is_empty(),
+        stage.poll().await.snapshot.as_ref().unwrap().systems.leases.is_empty(),
         "not found automatically"
     );
     assert!(stage.screen_of('5', 80, 24).contains("no leases here"), "and it is reported");
     stage.places(TableLocations::default().with("distlock", "jobs.\"Leases\"")).await;
-    let view = stage.look().await;
+    let view = stage.poll().await;
     assert_eq!((errors(&view), &*view.leases.rows[0].source), (vec![None], "jobs.Leases"));
     for (name, error) in [
         ("jobs.nowhere", "the table jobs.nowhere of [tables] in the config does not exist"),
@@ -166,7 +166,7 @@ async fn the_config_names_a_table_and_errors_of_its_name_are_reported() {
         ),
     ] {
         stage.places(TableLocations::default().with("distlock", name)).await;
-        assert_eq!(errors(&*stage.look().await), [Some(error.to_owned())]);
+        assert_eq!(errors(&*stage.poll().await), [Some(error.to_owned())]);
     }
 }
 
@@ -179,13 +179,13 @@ async fn sessions_that_wait_for_the_row_of_a_lease_are_counted_with_it() {
         client.batch_execute(TAKE).await.unwrap();
     };
     let waiting = [tokio::spawn(wait(second)), tokio::spawn(wait(third))];
-    stage.look_until("both wait", |view| view.leases.rows[0].waiting == 2).await;
+    stage.poll_until("both wait", |view| view.leases.rows[0].waiting == 2).await;
     assert_eq!(stage.view().leases.rows[1].waiting, 0);
     first.batch_execute("COMMIT").await.unwrap();
     for waiter in waiting {
         waiter.await.unwrap();
     }
-    stage.look_until("no session waits", |view| view.leases.rows[0].waiting == 0).await;
+    stage.poll_until("no session waits", |view| view.leases.rows[0].waiting == 0).await;
 }
 
 #[tokio::test]
@@ -197,8 +197,8 @@ async fn a_table_of_a_million_leases_costs_its_first_thousand() {
     let other = stage.client().await;
     other.batch_execute("SELECT pg_stat_reset()").await.unwrap();
     stage.reopen().await;
-    let view = stage.look().await;
-    let table = &view.snapshot.as_ref().unwrap().sources.leases[0];
+    let view = stage.poll().await;
+    let table = &view.snapshot.as_ref().unwrap().systems.leases[0];
     assert_eq!((table.section.last_rows().len(), table.section.is_cut), (1000, true));
     assert!(stage.screen_of('5', 120, 35).contains("more are not read"));
     stage.close();

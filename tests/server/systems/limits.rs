@@ -25,7 +25,7 @@ async fn limits_and_generators_of_both_kinds_are_shown_on_every_version() {
     for version in support::versions() {
         let server = support::server_of(version).await;
         let mut stage = Stage::on(server, &format!("{PRINTED}{own}{ROWS}", own = own())).await;
-        let view = stage.look().await;
+        let view = stage.poll().await;
         let snapshot = view.snapshot.as_ref().unwrap();
         let errors = (snapshot.sources.limits.iter().map(|table| &table.section.error))
             .chain(snapshot.sources.generators.iter().map(|table| &table.section.error));
@@ -36,7 +36,7 @@ async fn limits_and_generators_of_both_kinds_are_shown_on_every_version() {
         assert_eq!(
             found,
             expected.map(|(key, state)| (key.to_owned(), state)),
-            "windows that are over are not read"
+            "windows that have ended are not read"
         );
         let ahead: Vec<_> = id_generator::rows(snapshot).map(|row| (row.id.worker, row.ahead)).collect();
         assert_eq!(ahead[..3], [(1, None), (2, None), (3, None)], "never used");
@@ -66,7 +66,7 @@ async fn a_million_windows_that_are_over_are_not_read() {
     let other = stage.client().await;
     other.batch_execute("SELECT pg_stat_reset()").await.unwrap();
     stage.reopen().await;
-    assert_eq!(limits(&*stage.look().await).len(), 10);
+    assert_eq!(limits(&*stage.poll().await).len(), 10);
     stage.close();
     let read = scans(&other, "locktop.rate_limit").await;
     assert_eq!((read.sequential, read.by_index), (0, 10), "{read:?}");
@@ -77,11 +77,11 @@ async fn only_existing_tables_have_a_pane() {
     let generators =
         "CREATE TABLE id_generator (worker_id int PRIMARY KEY, sequence int, last_timestamp bigint)";
     let mut stage = Stage::new(generators).await;
-    stage.look().await;
+    stage.poll().await;
     let screen = stage.screen_of('6', 80, 24);
     assert!(screen.contains("Id generators · 0 workers") && !screen.contains("Queue · "), "{screen}");
     let mut stage = Stage::new("").await;
-    stage.look().await;
+    stage.poll().await;
     assert!(stage.screen_of('6', 80, 24).contains("no table task_queue, rate_limit or id_generator"));
 }
 
@@ -90,8 +90,8 @@ async fn the_missing_grant_of_a_role_is_reported() {
     let grant = "CREATE ROLE systems_reader LOGIN; GRANT SELECT ON rate_limit TO systems_reader";
     let mut stage = Stage::new(&format!("{PRINTED}{grant}")).await;
     stage.as_role("systems_reader").await;
-    let view = stage.look().await;
-    let systems = &view.snapshot.as_ref().unwrap().sources;
+    let view = stage.poll().await;
+    let systems = &view.snapshot.as_ref().unwrap().systems;
     assert_eq!(systems.limits[0].section.error, None);
     let errors = [
         &systems.leases[0].section.error,

@@ -1,5 +1,5 @@
-//! The tables of the other lock systems on real servers: which are found, what is seen of them, what that costs, and what
-//! happens when they cannot be read.
+//! The tables of the other lock systems on real servers: which are found, which rows are read, what that
+//! costs, and what happens when they cannot be read.
 
 mod leases;
 mod limits;
@@ -17,12 +17,12 @@ mod workers;
 /// The tables as published.
 const PRINTED: &str = include_str!("printed.sql");
 
-/// What `locktop schema install` makes.
+/// The tables that `locktop schema install` makes.
 fn own() -> String {
     locktop::schema::script(&locktop::schema::SchemaName::new("locktop").unwrap())
 }
 
-/// How often a table was read whole, and how many rows that and its indexes brought.
+/// The number of sequential scans of a table, and how many rows that and its indexes returned.
 #[derive(Debug, Clone, Copy)]
 struct Scans {
     sequential: i64,
@@ -30,13 +30,13 @@ struct Scans {
     by_index: i64,
 }
 
-/// What the statistics say of a table once the session that read it has ended: it writes them then.
+/// The statistics of a table once the session that read it has ended: a session writes them then.
 async fn scans(client: &tokio_postgres::Client, table: &str) -> Scans {
     let scans = "SELECT seq_scan, seq_tup_read, idx_scan,
                         (SELECT sum(idx_tup_read)::int8 FROM pg_stat_user_indexes WHERE relid = $1::text::regclass)
                    FROM pg_stat_user_tables WHERE relid = $1::text::regclass";
     let mut read = Scans { sequential: 0, rows: 0, by_index: 0 };
-    support::wait_until("the statistics are there", async || {
+    support::wait_until("the statistics to be written", async || {
         client.batch_execute("SELECT pg_stat_clear_snapshot()").await.unwrap();
         let row = client.query_one(scans, &[&table]).await.unwrap();
         read = Scans { sequential: row.get(0), rows: row.get(1), by_index: row.get(3) };

@@ -58,7 +58,7 @@ async fn lease(server: &EmbeddedServer) {
         });
         queued(&stage, name).await;
     }
-    let view = stage.look().await;
+    let view = stage.poll().await;
     let (findings, root) = (&view.findings, &view.graph.roots[0]);
     assert_eq!(
         view.normal_wait_words(root.party).as_deref(),
@@ -88,12 +88,12 @@ async fn lease(server: &EmbeddedServer) {
     assert!(is_root_blocker(stage.view(), pid), "{:?}", stage.view().findings);
     // As promised: when the first session has ended, the second one is the first, and node1 still has the lease.
     stage.client().await.execute("SELECT pg_terminate_backend($1, 5000)", &[&pid]).await.unwrap();
-    let view = stage.look().await;
+    let view = stage.poll().await;
     assert!(view.graph.roots.iter().all(|root| root.frees == 0 && root.party.pid() != pid));
     assert_eq!(view.leases.rows[0].owner.as_deref(), Some("node1"));
     tasks.shutdown().await;
     drop(lease);
-    stage.look_until("no wait", |view| view.graph.queues.is_empty()).await;
+    stage.poll_until("no wait", |view| view.graph.queues.is_empty()).await;
 }
 
 /// The first session waits for the table of leases. When it gets it, it polls again, and the others stay behind it.
@@ -103,13 +103,13 @@ async fn behind_the_table(stage: &mut Stage, first: Party) {
     let pid = support::pid(all.client()).await;
     all.execute("LOCK TABLE locktop.distlock", &[]).await.unwrap();
     let blocks = |view: &View| view.graph.roots.first().is_some_and(|root| root.party.pid() == pid);
-    stage.look_until("the table is waited for", blocks).await;
+    stage.poll_until("the table is waited for", blocks).await;
     let root = &stage.view().graph.roots[0];
     assert_eq!((root.blocked, root.frees, root.in_turn, root.still_blocked), (3, 1, 0, 2));
     assert!(is_root_blocker(stage.view(), pid));
     all.rollback().await.unwrap();
     let polls = |view: &View| view.graph.roots.first().is_some_and(|root| root.party == first);
-    stage.look_until("the first session polls", polls).await;
+    stage.poll_until("the first session polls", polls).await;
     assert_eq!(stage.view().graph.roots[0].blocked, 2);
 }
 
@@ -124,7 +124,7 @@ async fn leader(server: &EmbeddedServer) {
         });
         queued(&stage, name).await;
     }
-    stage.look().await;
+    stage.poll().await;
     stage.later(60);
     let view = stage.view();
     let root = &view.graph.roots[0];
@@ -134,16 +134,16 @@ async fn leader(server: &EmbeddedServer) {
     assert_eq!(checks(view), [("leader", format!("{pid} leads scheduler, 2 sessions wait to lead"))]);
     stage.client().await.execute("SELECT pg_terminate_backend($1, 5000)", &[&pid]).await.unwrap();
     let target = stage.info().to_key_value();
-    let said = run_beside(locktop(&["check", &target])).await;
+    let check = run_beside(locktop(&["check", &target])).await;
     for value in ["longest_wait=0s", "worst_root=0;", "root_age=0s", "idle_root=0s"] {
-        assert!(said.out.contains(value), "{value}: {}", said.out);
+        assert!(check.out.contains(value), "{value}: {}", check.out);
     }
     // As promised: one session continues, and the last one still waits.
     let is_another = |view: &View| view.graph.roots.first().is_some_and(|root| root.party.pid() != pid);
-    stage.look_until("another leader", is_another).await;
+    stage.poll_until("another leader", is_another).await;
     assert!(stage.view().graph.wait_of(last).is_some());
     tasks.shutdown().await;
-    stage.look_until("no wait", |view| view.graph.queues.is_empty()).await;
+    stage.poll_until("no wait", |view| view.graph.queues.is_empty()).await;
 }
 
 /// The first session in the queue holds the lock that the others wait for.
@@ -158,7 +158,7 @@ async fn permit(server: &EmbeddedServer) {
         tasks.spawn(async move { locks.permit("exports", 1, Wait::Forever).await.unwrap() });
         queued(&stage, name).await;
     }
-    let view = stage.look().await;
+    let view = stage.poll().await;
     let root = &view.graph.roots[0];
     assert_eq!((root.blocked, root.frees, root.in_turn, root.still_blocked), (2, 0, 0, 2));
     assert_eq!(checks(&view), [("permit_queue", "3 sessions wait for a permit of exports".to_owned())]);
@@ -177,18 +177,18 @@ async fn impostor(server: &EmbeddedServer) {
     let locks = Locks::new(stage.info().clone().with_application_name("one")).without_pooler_test();
     tasks.spawn(async move { drop(locks.elect("scheduler").await.unwrap()) });
     queued(&stage, "one").await;
-    assert!(is_root_blocker(&*stage.look().await, pid), "it is in a transaction");
+    assert!(is_root_blocker(&*stage.poll().await, pid), "it is in a transaction");
     session.batch_execute(&format!("SELECT pg_advisory_lock({key}); COMMIT")).await.unwrap();
-    assert!(is_root_blocker(&*stage.look().await, pid), "it was not elected");
+    assert!(is_root_blocker(&*stage.poll().await, pid), "it was not elected");
     session.batch_execute(&format!("/* lead scheduler */ SELECT pg_advisory_lock({key})")).await.unwrap();
-    assert!(!is_root_blocker(&*stage.look().await, pid));
+    assert!(!is_root_blocker(&*stage.poll().await, pid));
     let waits = stage.client().await;
     waits.batch_execute("BEGIN; LOCK TABLE t").await.unwrap();
     let elects = format!("/* lead scheduler */ SELECT pg_advisory_lock({key})");
     tasks.spawn(async move { waits.batch_execute(&elects).await.unwrap() });
     let reads = stage.client().await;
     tasks.spawn(async move { reads.batch_execute("TABLE t").await.unwrap() });
-    stage.look_until("three sessions wait", |view| view.graph.waiting == 3).await;
+    stage.poll_until("three sessions wait", |view| view.graph.waiting == 3).await;
     assert!(is_root_blocker(stage.view(), pid), "one session does not wait to lead");
     tasks.shutdown().await;
 }

@@ -56,7 +56,7 @@ async fn an_item_is_lost_with_the_session_that_took_it_on_every_version() {
         let (living, dying) = (stage.client().await, stage.client().await);
         take(&living, 1, 60).await;
         take(&dying, 2, 60).await;
-        let view = stage.look().await;
+        let view = stage.poll().await;
         assert_eq!(errors(&view), [None, None, None, None], "PostgreSQL {version}");
         let expected = [(1, "running"), (2, "running"), (4, "failed"), (3, "pending"), (6, "pending")];
         assert_eq!(states(&view), expected, "PostgreSQL {version}");
@@ -66,7 +66,7 @@ async fn an_item_is_lost_with_the_session_that_took_it_on_every_version() {
         let waits = view.findings.iter().find(|one| one.check == "queue_pending").unwrap();
         assert_eq!(&*waits.summary, "work queue: 2 pending, oldest 1h00m; 2 in progress");
         drop(dying);
-        stage.look_until("its session ended", |view| states(view)[0] == (2, "settling")).await;
+        stage.poll_until("its session ended", |view| states(view)[0] == (2, "settling")).await;
         assert!(
             stage.view().findings.iter().all(|one| one.check != "lost_item"),
             "its worker may not know it"
@@ -88,7 +88,7 @@ async fn an_item_that_was_claimed_is_seen_with_its_key_and_is_lost_with_its_sess
     let mut stage = Stage::new(&format!("{own}{add}", own = own())).await;
     let worker = stage.client().await;
     worker.execute("SELECT locktop.claim_queue_items('worker-1', 1)", &[]).await.unwrap();
-    let view = stage.look().await;
+    let view = stage.poll().await;
     assert_eq!(states(&view), [(1, "running"), (2, "pending")]);
     let (row, locks) = (&view.queue.rows, view.snapshot.as_ref().unwrap().locks.last_rows());
     let row = row.iter().find(|row| row.id.id == 1).unwrap();
@@ -99,7 +99,7 @@ async fn an_item_that_was_claimed_is_seen_with_its_key_and_is_lost_with_its_sess
         Some("queue item 1".to_owned())
     );
     drop(worker);
-    stage.look_until("its session ended", |view| states(view)[0] == (1, "settling")).await;
+    stage.poll_until("its session ended", |view| states(view)[0] == (1, "settling")).await;
     let admin = stage.client().await;
     let sql = "SELECT state FROM locktop.running_queue_items";
     let seen: String = admin.query_one(sql, &[]).await.unwrap().get(0);
@@ -109,7 +109,7 @@ async fn an_item_that_was_claimed_is_seen_with_its_key_and_is_lost_with_its_sess
     let requeue = "SELECT outcome FROM locktop.requeue_queue_item(1, 'test')";
     let outcome: String = stage.client().await.query_one(requeue, &[]).await.unwrap().get(0);
     assert_eq!(outcome, "requeued", "the server agrees");
-    assert_eq!(states(&*stage.look().await), [(1, "pending"), (2, "pending")]);
+    assert_eq!(states(&*stage.poll().await), [(1, "pending"), (2, "pending")]);
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn an_item_that_failed_rests_until_it_is_due_and_one_past_its_time_is_slow
             .execute("SELECT locktop.finish_queue_item(1, 'worker-1', 1, 'pending', 'no answer')", &[])
             .await
             .unwrap();
-        let view = stage.look().await;
+        let view = stage.poll().await;
         assert_eq!(states(&view), [(2, "running"), (1, "resting")], "PostgreSQL {version}");
         assert_eq!((depth(&view), view.queue.depth.oldest_pending_at), ("1 1 0 0".to_owned(), None));
         let snapshot = view.snapshot.as_ref().unwrap();
@@ -155,7 +155,7 @@ async fn keys_have_the_names_of_existing_items_and_generators() {
     take(&worker, 1, 5).await;
     let printed = "INSERT INTO task_queue (task_name, status) VALUES ('a', 'processing')";
     worker.batch_execute(&format!("SELECT pg_advisory_lock(1); {printed}")).await.unwrap();
-    let view = stage.look().await;
+    let view = stage.poll().await;
     let key = |namespace, id| namespace::number_of(namespace, id).unwrap();
     for (number, expected) in [
         (key(namespace::QUEUE, 1), Some("queue item 1")),
@@ -174,7 +174,7 @@ async fn keys_have_the_names_of_existing_items_and_generators() {
         "its raw key is held, and the row names no session"
     );
     worker.batch_execute("SELECT pg_advisory_unlock(1)").await.unwrap();
-    let view = stage.look().await;
+    let view = stage.poll().await;
     let printed = view.queue.rows.iter().find(|row| row.table == 0).unwrap();
     assert_eq!(printed.state.as_str(), "lost?", "no session holds the number that its key should be");
 }
@@ -184,7 +184,7 @@ async fn the_json_and_the_table_show_the_depth_of_the_queue() {
     let mut stage = Stage::new(&format!("{own}{ITEMS}", own = own())).await;
     let worker = stage.client().await;
     take(&worker, 1, 5).await;
-    stage.look().await;
+    stage.poll().await;
     let json = stage.json();
     let queue = &json["queue"];
     let numbers = ["pending", "processing", "completed", "failed"].map(|key| queue[key].as_u64().unwrap());
@@ -201,14 +201,14 @@ async fn the_json_and_the_table_show_the_depth_of_the_queue() {
 #[tokio::test]
 async fn a_locked_queue_is_old_and_the_rest_is_not() {
     let mut stage = Stage::new(&format!("{PRINTED}{own}{ITEMS}", own = own())).await;
-    stage.look().await;
+    stage.poll().await;
     let migration = stage.client().await;
     let holder = pid(&migration).await;
     let lock = "BEGIN; LOCK TABLE locktop.task_queue IN ACCESS EXCLUSIVE MODE";
     migration.batch_execute(lock).await.unwrap();
     let expected = Some(format!("locktop.task_queue is locked: {holder} holds AccessExclusiveLock"));
     for _ in 0..2 {
-        let view = stage.look().await;
+        let view = stage.poll().await;
         assert_eq!(errors(&view), [None, expected.clone(), None, expected.clone()]);
         assert_eq!(depth(&view), "4 0 1 1", "the numbers before stay");
         let systems = &view.snapshot.as_ref().unwrap().sources;
@@ -221,7 +221,7 @@ async fn a_locked_queue_is_old_and_the_rest_is_not() {
         assert!(stage.screen_of('6', 120, 35).contains(&format!("{holder} holds AccessExclusiveLock")));
     }
     migration.batch_execute("ROLLBACK").await.unwrap();
-    stage.look_until("it is read again", |view| errors(view) == [None, None, None, None]).await;
+    stage.poll_until("it is read again", |view| errors(view) == [None, None, None, None]).await;
 }
 
 #[tokio::test]
@@ -234,7 +234,7 @@ async fn hostile_text_and_nulls_are_values() {
         UPDATE id_generator SET last_timestamp = 9223372036854775807 WHERE worker_id = 2;
         UPDATE id_generator SET last_timestamp = -9223372036854775808 WHERE worker_id = 3";
     let mut stage = Stage::new(&format!("{PRINTED}{rows}")).await;
-    let view = stage.look().await;
+    let view = stage.poll().await;
     assert_eq!(errors(&view), [None, None]);
     assert_eq!(states(&view), [(2, "lost?"), (3, "failed")]);
     assert_eq!((depth(&view), view.queue.depth.other.number), ("0 1 0 1".to_owned(), 2));
@@ -274,13 +274,13 @@ async fn a_queue_of_a_million_is_counted_by_its_indexes_and_up_to_a_limit() {
             }
             other.batch_execute("SELECT pg_stat_reset()").await.unwrap();
             stage.reopen().await;
-            let view = stage.look().await;
+            let view = stage.poll().await;
             assert!(errors(&view).iter().all(Option::is_none), "{:?}", errors(&view));
             let what = format!("{table}, analyzed: {analyzed}");
             assert_eq!(depth(&view), expected, "{what}");
             let working =
                 view.queue.rows.iter().filter(|row| row.run(view.snapshot.as_ref().unwrap()).is_some());
-            assert_eq!(working.count(), 1, "the one before what is pending is seen: {what}");
+            assert_eq!(working.count(), 1, "the item before the pending ones is seen: {what}");
             stage.close();
             let read = scans(&other, table).await;
             assert_eq!((read.sequential, read.rows), (0, 0), "no scan of the whole table: {what}");
@@ -292,11 +292,11 @@ async fn a_queue_of_a_million_is_counted_by_its_indexes_and_up_to_a_limit() {
 #[tokio::test]
 async fn after_ten_thousand_rows_the_counts_are_not_read_in_every_poll() {
     let mut stage = Stage::new(&format!("{own}{}", fill("locktop.task_queue", 20_000, 5), own = own())).await;
-    let first = stage.look().await;
-    let read = |view: &View| view.snapshot.as_ref().unwrap().sources.counts[0].section.taken_at;
-    let second = stage.look().await;
+    let first = stage.poll().await;
+    let read = |view: &View| view.snapshot.as_ref().unwrap().systems.counts[0].section.taken_at;
+    let second = stage.poll().await;
     assert_eq!(read(&first), read(&second), "not read again at once");
-    stage.look_until("they are read again", |view| read(view) != read(&first)).await;
+    stage.poll_until("they are read again", |view| read(view) != read(&first)).await;
 }
 
 #[tokio::test]
@@ -304,12 +304,12 @@ async fn a_queue_without_an_index_is_not_read_whole() {
     let bare =
         "CREATE TABLE task_queue (id bigint, status text); INSERT INTO task_queue VALUES (1, 'pending')";
     let mut stage = Stage::new(bare).await;
-    let error = errors(&*stage.look().await)[0].clone().unwrap();
+    let error = errors(&*stage.poll().await)[0].clone().unwrap();
     assert!(error.contains("has no index on status nor on id"), "{error}");
     let other = stage.client().await;
     other.batch_execute("CREATE INDEX ON task_queue (status)").await.unwrap();
     stage.reopen().await;
-    let view = stage.look().await;
+    let view = stage.poll().await;
     assert_eq!((errors(&view), depth(&view)), (vec![None, None], "1 0 0 0".to_owned()));
 }
 
@@ -323,8 +323,8 @@ async fn one_bad_name_in_the_config_leaves_the_others() {
         ("id_generator", "jobs.task_queue"),
     ];
     stage.places(TableLocations(places.map(|(name, place)| (name, place.to_owned())).into())).await;
-    let view = stage.look().await;
-    let systems = &view.snapshot.as_ref().unwrap().sources;
+    let view = stage.poll().await;
+    let systems = &view.snapshot.as_ref().unwrap().systems;
     assert!(
         errors(&view)[0].as_ref().unwrap().starts_with("[tables] in the config: improper"),
         "{:?}",

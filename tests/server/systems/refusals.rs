@@ -21,14 +21,14 @@ async fn each_refusal_is_counted_once_and_shown_in_a_quiet_server() {
     for version in support::versions() {
         let mut stage = Stage::on(support::server_of(version).await, &format!("{};{ROWS}", own())).await;
         let (client, other) = (stage.client().await, stage.client().await);
-        stage.look().await;
+        stage.poll().await;
         let all = |counts: [i64; 4]| json!([{ "table": "locktop.refusals", "rate_limit": counts[0], "transfer": counts[1], "lease": counts[2], "task": counts[3] }]);
         assert_eq!(stage.json()["refusals"], all([0; 4]), "PostgreSQL {version}");
         client.batch_execute(REFUSED).await.unwrap();
         let acquire = "SELECT locktop.try_acquire_task_lock(1, 'w')";
         assert!(client.query_one(acquire, &[]).await.unwrap().get::<_, bool>(0), "PostgreSQL {version}");
         assert!(!other.query_one(acquire, &[]).await.unwrap().get::<_, bool>(0), "PostgreSQL {version}");
-        // What is granted is not counted, and what is rolled back is.
+        // Granted requests are not counted, and rolled back ones are.
         client
             .batch_execute(
                 "SELECT locktop.check_rate_limit('other', 1, 3600); SELECT locktop.transfer_optimistic(1, 2, 1);
@@ -37,7 +37,7 @@ async fn each_refusal_is_counted_once_and_shown_in_a_quiet_server() {
             )
             .await
             .unwrap();
-        stage.look().await;
+        stage.poll().await;
         assert_eq!(stage.json()["refusals"], all([3, 2, 2, 1]), "PostgreSQL {version}");
         assert_eq!(stage.json()["sections"]["refusals"]["known"], true);
         let line = locktop::model::refusals::line(&stage.view().series.refusals).unwrap();
@@ -78,7 +78,7 @@ async fn a_role_without_the_right_is_refused_all_the_same_and_reads_nothing() {
         ("refused_stranger", json!({ "rate_limit": null, "transfer": null, "lease": null, "task": null })),
     ] {
         stage.as_role(role).await;
-        stage.look().await;
+        stage.poll().await;
         let mut expected = expected;
         expected["table"] = json!("locktop.refusals");
         assert_eq!(stage.json()["refusals"], json!([expected]), "{role}");

@@ -1,4 +1,4 @@
-//! Workers that work inside their transaction: what they wrote is not visible yet, and their key is.
+//! Workers that work inside their transaction: their rows are not visible yet, but their key is.
 
 use locktop::model::plan::{self, Ask, PlanContext, TargetKind, Verb};
 use locktop::model::row_id::RowId;
@@ -16,7 +16,7 @@ fn states(view: &View) -> Vec<(&'static str, Option<i32>)> {
     tasks.chain(view.queue.rows.iter().map(|row| (row.state.as_str(), row.pid))).collect()
 }
 
-/// Whom `K` on the task and on each item would terminate.
+/// The sessions that `K` on the task and on each item would terminate.
 fn terminated(view: &View) -> Vec<i32> {
     let tasks = view.tasks.rows.iter().map(|row| RowId::Task(row.task, row.again));
     let rows = tasks.chain(view.queue.rows.iter().map(|row| RowId::Item(row.id)));
@@ -46,23 +46,23 @@ async fn work_in_an_open_transaction_is_neither_overdue_nor_pending() {
             pids.push(pid(&client).await);
             clients.push(client);
         }
-        let view = stage.look().await;
+        let view = stage.poll().await;
         let mut expected: Vec<_> = pids.iter().map(|pid| ("running (uncommitted)", Some(*pid))).collect();
         let mut seen = states(&view);
         expected.sort_unstable();
         seen.sort_unstable();
         assert_eq!(seen, expected, "PostgreSQL {version}");
-        let told = view.findings.iter().map(|one| one.check).filter(|one| one.ends_with("_task"));
-        assert_eq!(told.collect::<Vec<_>>(), [""; 0], "PostgreSQL {version}");
+        let checks = view.findings.iter().map(|one| one.check).filter(|one| one.ends_with("_task"));
+        assert_eq!(checks.collect::<Vec<_>>(), [""; 0], "PostgreSQL {version}");
         let (mut meant, mut all) = (terminated(&view), pids);
         meant.sort_unstable();
         all.sort_unstable();
         assert_eq!(meant, all, "PostgreSQL {version}");
-        // Once it is committed the tables say it.
+        // Once it is committed the tables show it.
         for client in &clients {
             client.batch_execute("COMMIT").await.unwrap();
         }
-        let view = stage.look().await;
+        let view = stage.poll().await;
         assert!(
             states(&view).iter().all(|(state, _)| !state.contains("uncommitted")),
             "PostgreSQL {version}"

@@ -20,7 +20,7 @@ async fn waits_counted_by_the_schema_are_shown_apart_from_observed_ones() {
     for version in support::versions() {
         let server = support::server_of(version).await;
         let mut stage = Stage::on(server, &format!("{}{ROWS}", own())).await;
-        stage.look().await;
+        stage.poll().await;
         let json = stage.json();
         let waits = &json["lock_waits"];
         assert_eq!(waits["locks"].as_array().unwrap().len(), 0, "{version}: locktop saw nothing");
@@ -47,7 +47,7 @@ async fn waits_counted_by_the_schema_are_shown_apart_from_observed_ones() {
         let (holder, waiter) = (stage.client().await, stage.client().await);
         holder.batch_execute("SELECT pg_advisory_lock(42)").await.unwrap();
         let waiting = tokio::spawn(async move { waiter.batch_execute("SELECT pg_advisory_lock(42)").await });
-        stage.look_until("the wait to be seen", |view| view.lock_waits.locks.len() == 1).await;
+        stage.poll_until("the wait to be seen", |view| view.lock_waits.locks.len() == 1).await;
         let screen = stage.screen_of('3', 140, 40);
         for words in ["COUNTED", "30m10s counted by the schema", "rows of invoices", "relation 16999"] {
             assert!(screen.contains(words), "{version}: {words} in {screen}");
@@ -72,8 +72,8 @@ async fn the_most_expensive_are_read_of_as_many_rows_as_the_observer_keeps() {
     let other = stage.client().await;
     other.batch_execute("SELECT pg_stat_reset()").await.unwrap();
     stage.reopen().await;
-    let view = stage.look().await;
-    let table = &view.snapshot.as_ref().unwrap().sources.contended[0];
+    let view = stage.poll().await;
+    let table = &view.snapshot.as_ref().unwrap().systems.contended[0];
     assert_eq!((table.section.last_rows().len(), table.section.is_cut), (50, true));
     assert!((table.section.last_rows()[0].total - 10_000.0).abs() < 0.1);
     stage.close();
@@ -90,8 +90,8 @@ async fn the_most_expensive_are_read_of_as_many_rows_as_the_observer_keeps() {
         .await
         .unwrap();
     stage.reopen().await;
-    let view = stage.look().await;
-    let table = &view.snapshot.as_ref().unwrap().sources.contended[0];
+    let view = stage.poll().await;
+    let table = &view.snapshot.as_ref().unwrap().systems.contended[0];
     let reason = table.section.error.as_deref().unwrap_or_default();
     assert!(reason.contains("has about 30000 rows"), "{reason}");
     let findings: Vec<_> = view.findings.iter().map(|finding| finding.check).collect();

@@ -14,7 +14,7 @@ fn block(text: &'static str, name: &str) -> &'static str {
     text.split("--@ ").find_map(|block| block.strip_prefix(name)?.strip_prefix('\n')).unwrap()
 }
 
-/// Its functions have the columns meant where a column and an output parameter have one name.
+/// In its functions, a name shared by a column and an output parameter means the column.
 fn tables() -> String {
     let tasks = include_str!("../schema/article.sql");
     let queue = include_str!("../locks_sql/article.sql");
@@ -85,7 +85,7 @@ async fn each_task_and_item_has_its_state_at_each_moment() {
             })
             .await;
             run(&consumer, "BEGIN; SELECT * FROM consume_task()").await;
-            let view = stage.look().await;
+            let view = stage.poll().await;
             let expected =
                 [uncommitted(1, on_task), due(2), due(3), uncommitted(2, on_item), (3, "pending", None)];
             assert_eq!(states(&view), expected, "PostgreSQL {version}");
@@ -95,7 +95,7 @@ async fn each_task_and_item_has_its_state_at_each_moment() {
         };
         let (done, ()) = tokio::join!(works, moments);
         done.unwrap();
-        let view = stage.look().await;
+        let view = stage.poll().await;
         assert_eq!(states(&view)[0], (1, "idle", None), "PostgreSQL {version}: completed");
 
         // The consumer has committed, and the key is still held: no worker can run task 2.
@@ -104,8 +104,8 @@ async fn each_task_and_item_has_its_state_at_each_moment() {
             "UPDATE task_queue SET status = 'completed', completed_at = now() WHERE id = 2; COMMIT",
         )
         .await;
-        stage.look().await;
-        let view = stage.look().await;
+        stage.poll().await;
+        let view = stage.poll().await;
         assert_eq!(states(&view)[1], (2, "leaked", Some(on_item)), "PostgreSQL {version}");
         assert_eq!(findings(&view), ["leaked_lock"], "PostgreSQL {version}");
         let context = PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] };
@@ -113,16 +113,16 @@ async fn each_task_and_item_has_its_state_at_each_moment() {
             plan::rows(&context, plan::Verb::Recover, &[RowId::Task(view.tasks.rows[1].task, None)]).refused;
         assert!(refused[0].reason.ends_with("K terminates that session"), "{refused:?}");
         run(&consumer, "SELECT pg_advisory_unlock(2)").await;
-        let view = stage.look().await;
+        let view = stage.poll().await;
         assert_eq!(states(&view)[1], due(2), "PostgreSQL {version}");
 
         // A worker that commits its start, and is slow.
         run(&worker, "SELECT try_acquire_task_lock(3, 'worker-001')").await;
-        let view = stage.look().await;
+        let view = stage.poll().await;
         assert_eq!(states(&view)[2], (3, "running", Some(on_task)), "PostgreSQL {version}");
         run(&gate, "UPDATE task_execution_log SET started_at = now() - interval '2 h' WHERE task_id = 3")
             .await;
-        let view = stage.look().await;
+        let view = stage.poll().await;
         assert_eq!(states(&view)[2], (3, "slow", Some(on_task)), "PostgreSQL {version}");
         assert_eq!(findings(&view), ["slow_task"], "PostgreSQL {version}");
         let context = PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] };
@@ -139,10 +139,10 @@ async fn a_key_that_a_rollback_left_behind_is_leaked() {
         let mut stage = Stage::on(support::server_of(version).await, &tables()).await;
         let worker = stage.client().await;
         run(&worker, "BEGIN; SELECT * FROM worker_fetch_and_execute_task('worker-001'); ROLLBACK").await;
-        assert_eq!(states(&*stage.look().await)[0], (1, "overdue", None), "PostgreSQL {version}: once");
+        assert_eq!(states(&*stage.poll().await)[0], (1, "overdue", None), "PostgreSQL {version}: once");
         let leaked = (1, "leaked", Some(pid(&worker).await));
-        stage.look().await;
-        assert_eq!(states(&*stage.look().await)[0], leaked, "PostgreSQL {version}");
+        stage.poll().await;
+        assert_eq!(states(&*stage.poll().await)[0], leaked, "PostgreSQL {version}");
     }
 }
 
@@ -159,13 +159,13 @@ async fn consume_task_in_an_open_transaction_is_running() {
         let consumer = stage.client().await;
         let works = pid(&consumer).await;
         run(&consumer, "BEGIN; SAVEPOINT s; SELECT * FROM locktop.consume_task(); SELECT 1").await;
-        let view = stage.look().await;
+        let view = stage.poll().await;
         let expected = [(1, "running (uncommitted)", Some(works)), (2, "pending", None)];
         assert_eq!(states(&view), expected, "PostgreSQL {version}");
         assert_eq!((view.queue.depth.pending.number, view.queue.depth.processing.number), (1, 1));
         assert_eq!(stage.json()["queue_items"][0]["state"], "running");
         run(&consumer, "SELECT * FROM locktop.consume_task()").await;
-        let view = stage.look().await;
+        let view = stage.poll().await;
         assert_eq!(findings(&view), [""; 0], "PostgreSQL {version}: no item waits");
 
         // K is about this transaction of this session, and no other one.
@@ -182,13 +182,13 @@ async fn consume_task_in_an_open_transaction_is_running() {
 
         run(&consumer, "ROLLBACK").await;
         let pending = [(1, "pending", None), (2, "pending", None)];
-        assert_eq!(states(&*stage.look().await), pending, "PostgreSQL {version}");
+        assert_eq!(states(&*stage.poll().await), pending, "PostgreSQL {version}");
         assert_eq!(findings(stage.view()), ["queue_pending"], "PostgreSQL {version}");
         // A change of a pending row that no worker made.
         run(&consumer, "BEGIN; UPDATE locktop.task_queue SET payload = '{}' WHERE id = 1").await;
         let guess = (1, "running? (uncommitted)", Some(works));
-        assert_eq!(states(&*stage.look().await)[0], guess, "PostgreSQL {version}");
+        assert_eq!(states(&*stage.poll().await)[0], guess, "PostgreSQL {version}");
         run(&consumer, "ROLLBACK; SELECT * FROM locktop.consume_task()").await;
-        assert_eq!(states(&*stage.look().await)[0], (1, "running", Some(works)), "PostgreSQL {version}");
+        assert_eq!(states(&*stage.poll().await)[0], (1, "running", Some(works)), "PostgreSQL {version}");
     }
 }

@@ -1,4 +1,5 @@
-//! The task tables of real servers: which are found, what is shown of them, and what happens when they cannot be read.
+//! The task tables of real servers: which are found, which rows are shown, and the result when they cannot be
+//! read.
 
 mod stage;
 #[path = "../../support/suite.rs"]
@@ -19,7 +20,7 @@ async fn recipe_tables_are_shown_with_the_states_their_keys_prove() {
         (1, 'worker-1', 'running', 1, now() - interval '5 minutes')";
     worker.batch_execute("SET application_name = 'jobs worker-1'").await.unwrap();
     worker.batch_execute(&format!("SELECT pg_advisory_lock(1); {insert}")).await.unwrap();
-    let view = stage.look().await;
+    let view = stage.poll().await;
     let set = &view.snapshot.as_ref().unwrap().task_sets[0];
     assert!(!set.tables.own_keys);
     assert_eq!(&*set.tables.schedules, "public.scheduled_tasks");
@@ -55,7 +56,7 @@ async fn recipe_tables_are_shown_with_the_states_their_keys_prove() {
     for sql in [left, "SET application_name = 'psql'", "SELECT pg_advisory_lock(2)"] {
         other.batch_execute(sql).await.unwrap();
     }
-    stage.look().await;
+    stage.poll().await;
     assert_eq!(stage.states(), ["running", "running?", "leftover", "due"]);
     let json = stage.json();
     let of_task_2 = |key: &str| -> Vec<String> {
@@ -82,7 +83,7 @@ async fn our_tables_know_orphans_leaks_and_limits() {
                         (2, 'worker-7', interval '5 minutes', 1)) AS v (id, worker, age, pid)"
     );
     worker.batch_execute(&format!("SELECT pg_advisory_lock({OWN} + 1); {start}")).await.unwrap();
-    stage.look().await;
+    stage.poll().await;
     assert_eq!(stage.states(), ["running", "settling", "overdue"]);
     stage.later(30);
     assert_eq!(stage.states(), ["running", "orphan", "overdue"]);
@@ -96,15 +97,15 @@ async fn our_tables_know_orphans_leaks_and_limits() {
     let orphan = stage.view().findings.iter().find(|finding| finding.check == "orphan_task").unwrap().clone();
     assert!(orphan.summary.starts_with("report orphaned, worker-7 last seen 5m"), "{}", orphan.summary);
     assert_eq!(stage.name(OWN + 1), Some("sync".to_owned()), "sure of it");
-    assert_eq!(stage.name(OWN + 99), None, "there is no such task");
+    assert_eq!(stage.name(OWN + 99), None, "no such task exists");
 
     worker.batch_execute("UPDATE locktop.task_execution_log SET status = 'completed'").await.unwrap();
-    stage.look().await;
+    stage.poll().await;
     assert_eq!(stage.states(), ["idle", "idle", "overdue"]);
-    stage.look().await;
+    stage.poll().await;
     assert_eq!(stage.states(), ["leaked", "idle", "overdue"], "its session forgot the key");
     worker.batch_execute("BEGIN").await.unwrap();
-    stage.look().await;
+    stage.poll().await;
     assert_eq!(stage.states(), ["running (uncommitted)", "idle", "overdue"]);
 }
 
@@ -113,7 +114,7 @@ async fn both_kinds_of_tables_are_shown_together() {
     let mut stage = Stage::new(&format!("{RECIPE}{}", own_tables("locktop"))).await;
     let worker = stage.client().await;
     worker.batch_execute(&format!("SELECT pg_advisory_lock(2), pg_advisory_lock({OWN} + 2)")).await.unwrap();
-    let view = stage.look().await;
+    let view = stage.poll().await;
     let tables: Vec<_> = view
         .snapshot
         .as_ref()
@@ -146,7 +147,7 @@ async fn they_are_read_on_every_version() {
              INSERT INTO task_execution_log (task_id, worker_id, status) VALUES (1, 'worker-1', 'failed')"
         );
         worker.batch_execute(&insert).await.unwrap();
-        let view = stage.look().await;
+        let view = stage.poll().await;
         let sets = &view.snapshot.as_ref().unwrap().task_sets;
         let errors: Vec<_> = sets.iter().map(|set| (&set.tasks.error, &set.executions.error)).collect();
         assert_eq!(errors, [(&None, &None), (&None, &None)], "PostgreSQL {version}");
@@ -161,9 +162,9 @@ async fn they_are_read_on_every_version() {
 async fn tables_named_in_the_config_are_read_and_wrong_ones_are_reported() {
     let own = format!("{}; ALTER TABLE jobs.scheduled_tasks RENAME TO \"Tasks\"", own_tables("jobs"));
     let mut stage = Stage::new(&own).await;
-    assert!(stage.look().await.snapshot.as_ref().unwrap().task_sets.is_empty(), "not found automatically");
+    assert!(stage.poll().await.snapshot.as_ref().unwrap().task_sets.is_empty(), "not found automatically");
     stage.places(TableLocations::default().with("scheduled_tasks", "jobs.\"Tasks\"")).await;
-    let view = stage.look().await;
+    let view = stage.poll().await;
     let set = &view.snapshot.as_ref().unwrap().task_sets[0];
     assert_eq!((&*set.tables.schedules, set.tables.own_keys), ("jobs.Tasks", true));
     assert_eq!(set.tables.executions.as_deref(), Some("jobs.task_execution_log"), "in the same schema");
@@ -185,7 +186,7 @@ async fn tables_named_in_the_config_are_read_and_wrong_ones_are_reported() {
         let places =
             places.into_iter().chain(executions.map(|name: &str| ("task_execution_log", name.to_owned())));
         stage.places(TableLocations(places.collect())).await;
-        let view = stage.look().await;
+        let view = stage.poll().await;
         let set = &view.snapshot.as_ref().unwrap().task_sets[0];
         let reported = set.tasks.error.as_ref().or(set.executions.error.as_ref());
         assert_eq!(reported.map(|error| &**error), Some(error));
@@ -198,7 +199,7 @@ async fn no_task_tables_are_found_in_an_empty_database_or_among_namesakes() {
         "CREATE TABLE scheduled_tasks (id uuid, name text); CREATE VIEW task_execution_log AS SELECT 1 AS id";
     for ddl in ["", strangers] {
         let mut stage = Stage::new(ddl).await;
-        let view = stage.look().await;
+        let view = stage.poll().await;
         assert!(view.snapshot.as_ref().unwrap().task_sets.is_empty(), "{ddl}");
         let json = stage.json();
         assert_eq!((&json["tasks"], &json["executions"]), (&serde_json::json!([]), &serde_json::json!([])));
@@ -209,16 +210,16 @@ async fn no_task_tables_are_found_in_an_empty_database_or_among_namesakes() {
 #[tokio::test]
 async fn a_dropped_column_is_reported_until_the_table_is_read_again() {
     let mut stage = Stage::new(RECIPE).await;
-    stage.look().await;
+    stage.poll().await;
     let other = stage.client().await;
     other.batch_execute("ALTER TABLE scheduled_tasks DROP COLUMN schedule_cron").await.unwrap();
-    let view = stage.look().await;
+    let view = stage.poll().await;
     let set = &view.snapshot.as_ref().unwrap().task_sets[0];
     assert!(set.tasks.error.as_ref().unwrap().contains("schedule_cron"), "{:?}", set.tasks.error);
     assert_eq!(set.tasks.last_rows().len(), 3, "the rows before");
     assert_eq!(set.executions.error, None, "the other table is not concerned");
     stage
-        .look_until("the columns are read again", |view| {
+        .poll_until("the columns are read again", |view| {
             view.snapshot.as_ref().unwrap().task_sets[0].tasks.error.is_none()
         })
         .await;
@@ -227,7 +228,7 @@ async fn a_dropped_column_is_reported_until_the_table_is_read_again() {
 #[tokio::test]
 async fn a_locked_task_table_makes_only_its_section_stale_and_names_the_holder() {
     let mut stage = Stage::new(&format!("{RECIPE}{}", own_tables("locktop"))).await;
-    stage.look().await;
+    stage.poll().await;
     let migration = stage.client().await;
     let pid = support::pid(&migration).await;
     migration
@@ -235,7 +236,7 @@ async fn a_locked_task_table_makes_only_its_section_stale_and_names_the_holder()
         .await
         .unwrap();
     for _ in 0..2 {
-        let view = stage.look().await;
+        let view = stage.poll().await;
         let snapshot = view.snapshot.as_ref().unwrap();
         let [recipe, own] = &snapshot.task_sets[..] else { panic!("two sets") };
         assert_eq!((&recipe.tasks.error, &recipe.executions.error), (&None, &None));
@@ -249,7 +250,7 @@ async fn a_locked_task_table_makes_only_its_section_stale_and_names_the_holder()
     }
     migration.batch_execute("ROLLBACK").await.unwrap();
     stage
-        .look_until("the table is read again", |view| {
+        .poll_until("the table is read again", |view| {
             view.snapshot.as_ref().unwrap().task_sets.iter().all(|set| set.tasks.error.is_none())
         })
         .await;
@@ -262,7 +263,7 @@ async fn a_missing_privilege_is_reported_with_its_grant() {
     ))
     .await;
     stage.as_role("tasks_reader").await;
-    let view = stage.look().await;
+    let view = stage.poll().await;
     let set = &view.snapshot.as_ref().unwrap().task_sets[0];
     assert_eq!(set.tasks.error, None);
     let error = set.executions.error.as_deref().unwrap();
@@ -282,7 +283,7 @@ async fn nulls_and_wide_names_are_values() {
         INSERT INTO task_execution_log (task_id, worker_id, status, started_at) VALUES (1, NULL, NULL, NULL),
             (1, NULL, 'running', NULL), (2, E'evil\\x1b[2J', 'running', 'infinity')";
     let mut stage = Stage::new(&format!("{RECIPE}; {nulls}")).await;
-    let view = stage.look().await;
+    let view = stage.poll().await;
     let snapshot = view.snapshot.as_ref().unwrap();
     assert_eq!((&snapshot.task_sets[0].tasks.error, &snapshot.task_sets[0].executions.error), (&None, &None));
     assert_eq!(stage.states(), ["unknown", "unknown", "idle"]);
@@ -317,7 +318,7 @@ async fn a_long_log_is_read_by_its_indexes_alone() {
         }
         other.batch_execute("SELECT pg_stat_reset()").await.unwrap();
         stage.reopen().await;
-        let view = stage.look().await;
+        let view = stage.poll().await;
         let set = &view.snapshot.as_ref().unwrap().task_sets[0];
         assert_eq!(set.executions.error, None);
         assert_eq!(
@@ -346,7 +347,7 @@ async fn a_log_without_indexes_is_not_read_whole() {
     let bare = "DROP INDEX idx_task_log_status; DROP INDEX idx_task_log_task;
         INSERT INTO task_execution_log (task_id, worker_id, status) SELECT 1, 'w', 'running' FROM generate_series(1, 3000)";
     let mut stage = Stage::new(&format!("{RECIPE}; {bare}")).await;
-    let view = stage.look().await;
+    let view = stage.poll().await;
     let set = &view.snapshot.as_ref().unwrap().task_sets[0];
     assert_eq!(
         (set.executions.last_rows().len(), set.executions.is_cut),
@@ -359,7 +360,7 @@ async fn a_log_without_indexes_is_not_read_whole() {
         .await
         .unwrap();
     stage.reopen().await;
-    let view = stage.look().await;
+    let view = stage.poll().await;
     let error = view.snapshot.as_ref().unwrap().task_sets[0].executions.error.clone().unwrap();
     assert!(error.contains("has no index on (status, started_at) nor on id"), "{error}");
 }

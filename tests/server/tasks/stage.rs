@@ -1,4 +1,4 @@
-//! A database with task tables, a session that polls it, and what the program makes of that.
+//! A database with task tables, a session that polls it, and the program's output for it.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use super::support;
 /// The key of task 0 in the namespace of tasks.
 pub(crate) const OWN: i64 = 0x4C54 << 48;
 
-/// What `locktop schema install` makes, in a schema of this name, and three tasks.
+/// The tables that `locktop schema install` makes, in a schema of this name, and three tasks.
 pub(crate) fn own_tables(schema: &str) -> String {
     let script = locktop::schema::script(&SchemaName::new(schema).unwrap());
     format!(
@@ -56,7 +56,7 @@ impl Stage {
         Self::on(support::server().await, ddl).await
     }
 
-    /// The same on a server of one's choice.
+    /// The same on this server.
     pub(crate) async fn on(server: &EmbeddedServer, ddl: &str) -> Self {
         let info = support::database(server).await;
         support::open(&info).await.client.batch_execute(ddl).await.unwrap();
@@ -75,7 +75,7 @@ impl Stage {
         support::open(&self.info).await.client
     }
 
-    /// Connects anew.
+    /// Reconnects.
     pub(crate) async fn reopen(&mut self) {
         self.session = Some(PollConnection::open(&self.info, self.limits.clone()).await.unwrap());
     }
@@ -90,7 +90,7 @@ impl Stage {
         self.reopen().await;
     }
 
-    /// The same for the job systems of others. What is free at the first look is an orphan.
+    /// Polls the job systems of others too. A job whose lock is free in the first snapshot is an orphan.
     pub(crate) async fn adapters(&mut self, adapters: Vec<Arc<Adapter>>) {
         self.limits.adapters = adapters.into();
         self.limits.adapter_timeout = support::TIMEOUT;
@@ -115,22 +115,22 @@ impl Stage {
     }
 
     /// Polls once.
-    pub(crate) async fn look(&mut self) -> Arc<View> {
+    pub(crate) async fn poll(&mut self) -> Arc<View> {
         let snapshot = self.session.as_mut().unwrap().poll(self.view_builder.snapshot()).await.unwrap();
         self.view = self.view_builder.snapshot_taken(snapshot);
         Arc::clone(&self.view)
     }
 
-    /// Polls until something holds.
-    pub(crate) async fn look_until(&mut self, what: &str, done: impl Fn(&View) -> bool) {
+    /// Polls until a condition holds.
+    pub(crate) async fn poll_until(&mut self, what: &str, done: impl Fn(&View) -> bool) {
         let start = locktop::clock::monotonic();
-        while !done(&*self.look().await) {
-            assert!(start.elapsed() < support::TIMEOUT, "waited in vain: {what}");
+        while !done(&*self.poll().await) {
+            assert!(start.elapsed() < support::TIMEOUT, "timed out waiting: {what}");
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     }
 
-    /// The same rows, so many seconds later.
+    /// The same rows, `seconds` later.
     pub(crate) fn later(&mut self, seconds: i64) {
         let mut snapshot = self.view.snapshot.as_deref().unwrap().clone();
         snapshot.taken_at += chrono::TimeDelta::seconds(seconds);
@@ -146,7 +146,7 @@ impl Stage {
         self.view.tasks.rows.iter().map(|row| row.state.as_str()).collect()
     }
 
-    /// What the lock on a key is called.
+    /// The name of the lock on a key.
     pub(crate) fn name(&self, number: i64) -> Option<String> {
         let snapshot = self.view.snapshot.as_deref().unwrap();
         let tag = TaskKey::of(number).tag(snapshot.server().unwrap().datid);
@@ -168,12 +168,12 @@ impl Stage {
         self.screen_of('4', width, height).replace(' ', "").replace("task1", "task 1")
     }
 
-    /// The screen that a key leads to.
+    /// The screen that a shortcut opens.
     pub(crate) fn screen_of(&self, key: char, width: u16, height: u16) -> String {
         self.screen_after(&key.to_string(), width, height)
     }
 
-    /// What some keys copied last.
+    /// The text that was copied last after some keys.
     pub(crate) fn copied_after(&self, keys: &str) -> Option<String> {
         let mut app = App::new(AppSettings::default(), 1.0);
         app.update(Message::Resize(120, 35));

@@ -1,4 +1,5 @@
-//! What acts on rows, asked for as the dashboard does: statements that the triggers and rules of a table's owner would be a part of.
+//! Actions on rows, requested as by the dashboard: the triggers and rules of a table's owner would run in
+//! their statements.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +14,7 @@ use super::stage::{self, Line, command, pid, settings};
 use super::stored::trapped;
 use super::support::{open, versions};
 
-/// Asks an executor that keeps its record in a file and in the database.
+/// Requests an action of an executor that keeps its record in a file and in the database.
 async fn executor(info: &ConnInfo) -> (Executor, tempfile::TempDir) {
     let client = Arc::new(open(info).await.client);
     let pids = vec![pid(&client).await];
@@ -98,7 +99,7 @@ pub(crate) async fn targets(ground: &Ground, schema: &str, is_own: bool) -> Vec<
     all
 }
 
-/// Nothing is done to rows of a stranger's tables, and the refusal names the owner.
+/// No action changes rows of an untrusted role's tables, and the refusal names the owner.
 pub(crate) async fn refuses(ground: &Ground, role: &str, targets: Vec<(Verb, TargetKind)>) {
     for (verb, what) in targets {
         let report = act(&ground.info(role), command(verb, vec![what.clone()])).await;

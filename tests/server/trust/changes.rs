@@ -3,7 +3,7 @@
 use locktop::pg::poll::PollConnection;
 
 use super::ground::{Ground, NAMES, watchers};
-use super::looks::{limits, look};
+use super::snapshots::{limits, poll_once};
 use super::support::versions;
 
 /// A change to a table that makes a statement run code.
@@ -84,7 +84,7 @@ async fn code_added_between_two_polls_is_not_run() {
                 everywhere(&ground, change.sql).await;
                 let after = session.poll(Some(&before)).await.unwrap();
                 session.poll(Some(&after)).await.unwrap();
-                look(&info, &limits(&[])).await;
+                poll_once(&info, &limits(&[])).await;
                 ground.is_clean(&format!("{role}, {}", change.name));
                 everywhere(&ground, change.back).await;
             }
@@ -116,7 +116,7 @@ async fn a_column_that_becomes_one_of_another_type_is_not_cast() {
             }
             let after = session.poll(Some(&before)).await.unwrap();
             session.poll(Some(&after)).await.unwrap();
-            look(&info, &limits(&[])).await;
+            poll_once(&info, &limits(&[])).await;
             ground.is_clean(role);
         }
     }

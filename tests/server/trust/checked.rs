@@ -9,7 +9,7 @@ use locktop::pg::poll::PollLimits;
 use super::detection::{chains, functions};
 use super::ground::Ground;
 use super::hidden;
-use super::looks::limits;
+use super::snapshots::limits;
 use super::support::{is_long, versions};
 use crate::unread::{checked, is_bad, statuses};
 
@@ -58,7 +58,7 @@ async fn with_river(version: u32) -> Ground {
 
 const LOST: [&str; 1] = ["jobs_lost"];
 
-/// Among what the tables as published have.
+/// Part of the tables as published.
 const EXPIRED: [&str; 2] = ["leases_expired", "queue_failed"];
 
 /// N2: empty tables in a schema with the name of the role that runs the check.

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use super::binary::{Left, finish, locktop};
 use super::ground::{Ground, WATCHERS, one_version};
-use super::looks::command;
+use super::snapshots::command;
 use super::support::wait_until;
 
 /// Subcommands that end on their own.
@@ -43,7 +43,8 @@ pub(crate) async fn worker(ground: &Ground, role: &str) -> Left {
     let mut child = command.spawn().unwrap();
     let observer = ground.client("postgres").await;
     let mut log_text = String::new();
-    // A worker asked to end before it has opened its session exits with 0 and has read nothing. This one listens, and asks what is due.
+    // A worker asked to end before it has opened its session exits with 0 and has read nothing. This one
+    // listens, and queries the due work.
     let sql = format!(
         "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = '{}' AND usename = '{role}' AND state = 'idle'
             AND query_start < clock_timestamp() - interval '300 ms')",

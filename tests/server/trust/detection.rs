@@ -14,7 +14,7 @@ use locktop::pg::poll::{PollConnection, PollLimits};
 
 use super::faults::{Fault, Faults};
 use super::ground::{Ground, one_version};
-use super::looks::limits;
+use super::snapshots::limits;
 use super::support::{TIMEOUT, is_long, versions};
 
 fn detecting() -> PollLimits {
@@ -122,7 +122,7 @@ async fn a_search_in_such_catalogs_costs_the_server_little() {
         let ground = made_large(version, 195).await;
         let mut session = PollConnection::open(&ground.info("monitor"), detecting()).await.unwrap();
         let (pid, started) = (session.server().own_pid, clock::monotonic());
-        // What connecting took is among it.
+        // The cost of connecting is included.
         let mut snapshot = session.poll(None).await.unwrap();
         while started.elapsed() < Duration::from_secs(60) {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -164,7 +164,7 @@ async fn a_search_that_fails_is_not_taken_for_one_that_found_nothing() {
     }
 }
 
-/// The names of statements hold for what is sent.
+/// The statements that are sent have the listed names.
 #[tokio::test]
 async fn a_poll_sends_the_statements_that_are_listed() {
     for version in versions() {

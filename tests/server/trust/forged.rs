@@ -8,7 +8,7 @@ use locktop::schema::{self, SchemaName};
 use super::actions::{act, answered, names_the_owner, refuses, targets};
 use super::commands::every_command;
 use super::ground::{Ground, one_version, watchers};
-use super::looks::{command, limits, look};
+use super::snapshots::{command, limits, poll_once};
 use super::stage::{Session, command as confirmed, seen};
 use super::support::versions;
 
@@ -106,7 +106,7 @@ async fn a_forged_schema_is_neither_read_nor_changed() {
     for version in versions() {
         let ground = forged(version).await;
         for role in watchers(version) {
-            look(&ground.info(role), &limits(&[])).await;
+            poll_once(&ground.info(role), &limits(&[])).await;
             ground.is_clean(role);
             let request = Request { select: Selection::Orphans, task: None, terminate: false };
             let order = ExecutorOrder::PlanRecovery {

@@ -1,4 +1,4 @@
--- A schema as `locktop schema install` makes it, of mallory's own: whatever is in it reports that it was called, and then does what it
+-- A schema as `locktop schema install` makes it, of mallory's own: each object in it reports that it was called, and then does what it
 -- should.
 INSERT INTO locktop.scheduled_tasks (task_name, task_type, next_run_at, schedule_cron) VALUES
     ('gone', 'sql', now() - interval '1 hour', NULL), ('due', 'sql', now() - interval '1 hour', '* * * * *');

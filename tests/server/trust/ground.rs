@@ -1,4 +1,4 @@
-//! A database, the roles that everything is about, and what the server's log says of calls.
+//! A database, the roles of these tests, and the calls in the server's log.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use tokio_postgres::Client;
 
 use super::support::{Servers, all_versions, database, is_long, open, versions, wait_until};
 
-/// A superuser, somebody who may see everything, and somebody who may also signal.
+/// A superuser, a role that can see everything, and one that can also signal sessions.
 pub(crate) const WATCHERS: [&str; 3] = ["boss", "monitor", "ops"];
 
 const ROLES: &str = "
@@ -25,7 +25,7 @@ const TRAPS: &str = include_str!("traps.sql");
 /// The tables as published, with a row or two in each.
 const TABLES: [&str; 3] =
     [include_str!("../tasks/recipe.sql"), include_str!("../systems/printed.sql"), include_str!("rows.sql")];
-/// Tables of well-known software, in schemas that nobody has on the path.
+/// Tables of well-known software, in schemas that are on no search path.
 const SOFTWARE: &str = include_str!("software.sql");
 
 /// All of them.
@@ -43,10 +43,10 @@ pub(crate) const NAMES: [&str; 11] = [
     "pgmq.meta",
 ];
 
-/// What the test itself calls its sessions: their calls do not count.
+/// The name of the test's own sessions: their calls do not count.
 const STAGE: &str = "stage";
 
-/// Something of mallory's that was called in somebody else's session.
+/// A function of mallory's that was called in another role's session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Call {
     pub(crate) session: String,
@@ -55,13 +55,13 @@ pub(crate) struct Call {
     pub(crate) query: String,
 }
 
-/// A database with a schema `evil` of mallory's, who may also make tables in `public`.
+/// A database with a schema `evil` of mallory's, who can also create tables in `public`.
 pub(crate) struct Ground {
     pub(crate) server: &'static EmbeddedServer,
     info: ConnInfo,
 }
 
-/// The version that everything is tried on; on the others it is a part, unless the whole was asked for.
+/// The version on which everything is tried; on the others a part is, unless the long tests are requested.
 pub(crate) fn newest() -> u32 {
     *all_versions().last().unwrap()
 }
@@ -70,12 +70,12 @@ pub(crate) fn is_whole(version: u32) -> bool {
     version == newest() || is_long()
 }
 
-/// Versions for what is tried on one alone, unless the whole was asked for.
+/// The versions for tests that run on only one, unless the long tests are requested.
 pub(crate) fn one_version() -> Vec<u32> {
     versions().into_iter().filter(|version| is_whole(*version)).collect()
 }
 
-/// Who looks: all on that version, one in turn on the others.
+/// The roles that poll: all on that version, one in turn on the others.
 pub(crate) fn watchers(version: u32) -> Vec<&'static str> {
     if is_whole(version) { WATCHERS.to_vec() } else { vec![WATCHERS[version as usize % WATCHERS.len()]] }
 }
@@ -135,12 +135,12 @@ impl Ground {
         let info = super::support::conninfo(server);
         let admin = open(&info).await;
         let sql = format!("CREATE DATABASE {name} TEMPLATE {template}");
-        // The sessions that built it may need a moment to be gone, and others copy it, too.
+        // The sessions that built it may need a moment to end, and others copy it, too.
         wait_until("the template to be free", async || admin.client.batch_execute(&sql).await.is_ok()).await;
         Self { server, info: info.with_dbname(&name) }
     }
 
-    /// All tables, of this role, for everybody to read.
+    /// All tables, owned by this role, and readable by every role.
     pub(crate) async fn tables(&self, owner: &str) {
         let schemas = format!(
             "GRANT CREATE ON SCHEMA public TO {owner};
@@ -151,7 +151,7 @@ impl Ground {
         self.run(owner, &sql).await;
     }
 
-    /// Runs something as a role, in a session whose calls do not count.
+    /// Runs statements as a role, in a session whose calls do not count.
     pub(crate) async fn run(&self, role: &str, sql: &str) {
         self.client(role).await.batch_execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
     }
@@ -186,7 +186,7 @@ impl Ground {
         self.client("postgres").await.query_one(&sql, &[]).await.unwrap().get(0)
     }
 
-    /// What was called in this database so far, in sessions that are not the test's.
+    /// The calls in this database so far, in sessions that are not the test's.
     pub(crate) fn calls(&self) -> Vec<Call> {
         let log = std::fs::read(self.server.socket_dir().join("log")).unwrap();
         let log = String::from_utf8_lossy(&log);
@@ -208,7 +208,7 @@ impl Ground {
         assert!(calls.is_empty(), "{what}: {}", summary(&calls));
     }
 
-    /// The tags of what was called, so that a test of a trusted role sees that its traps are good.
+    /// The tags of the calls, so that a test of a trusted role can check that its traps work.
     pub(crate) fn tags(&self) -> Vec<String> {
         let mut tags: Vec<String> = self.calls().into_iter().map(|call| call.tag).collect();
         tags.sort_unstable();

@@ -1,4 +1,4 @@
-//! A table of a stranger hides no other one, whatever it is and wherever it is put.
+//! A table of an untrusted role hides no other table, whatever it is and wherever it is.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use locktop::pg::jobs::sources::TableLocations;
 use locktop::pg::poll::PollLimits;
 
 use super::ground::{Ground, is_whole};
-use super::looks::{ALL, limits, look, rows, taken};
+use super::snapshots::{ALL, limits, poll_once, rows, taken};
 use super::support::versions;
 
 const TABLES: [&str; 6] =
     ["scheduled_tasks", "task_execution_log", "distlock", "task_queue", "rate_limit", "id_generator"];
 
-/// What mallory puts in front, with `$table` for each of the tables.
+/// The objects that mallory puts in front, with `$table` for each of the tables.
 pub(super) const TRICKS: [(&str, &str); 9] = [
     ("tables in the schema of the role", "CREATE TABLE monitor.$table (LIKE public.$table)"),
     ("tables that have more", "CREATE TABLE monitor.$table (LIKE public.$table INCLUDING ALL, more int)"),
@@ -39,7 +39,7 @@ pub(super) async fn ground(version: u32, owner: &'static str) -> Ground {
     ground
 }
 
-/// Whether everything is seen that would be without what was put in front.
+/// Asserts that all rows are seen that would be seen without those objects.
 fn assert_all(view: &Arc<View>, what: &str) {
     let seen = rows(view);
     for expected in ALL {
@@ -61,14 +61,17 @@ async fn a_table_of_a_stranger_hides_no_trusted_one() {
     for version in versions() {
         for (what, sql) in TRICKS.iter().take(if is_whole(version) { TRICKS.len() } else { 1 }) {
             let ground = ground(version, "boss").await;
-            assert_all(&look(&ground.info("monitor"), &limits(&[])).await, "before");
+            assert_all(&poll_once(&ground.info("monitor"), &limits(&[])).await, "before");
             put(&ground, sql).await;
-            let view = look(&ground.info("monitor"), &limits(&[])).await;
+            let view = poll_once(&ground.info("monitor"), &limits(&[])).await;
             assert_all(&view, what);
-            // Where the config names it without a schema.
+            // The config names it without a schema.
             let tables =
                 TABLES.iter().fold(TableLocations::default(), |places, table| places.with(table, table));
-            assert_all(&look(&ground.info("monitor"), &PollLimits { tables, ..limits(&[]) }).await, what);
+            assert_all(
+                &poll_once(&ground.info("monitor"), &PollLimits { tables, ..limits(&[]) }).await,
+                what,
+            );
         }
     }
 }
@@ -79,7 +82,7 @@ async fn a_table_of_a_stranger_in_front_of_another_is_reported() {
         for (owner, trusted) in [("boss", &[][..]), ("app", &[][..]), ("app", &["app"][..])] {
             let ground = ground(version, owner).await;
             put(&ground, TRICKS[0].1).await;
-            let view = look(&ground.info("monitor"), &limits(trusted)).await;
+            let view = poll_once(&ground.info("monitor"), &limits(trusted)).await;
             assert_all(&view, owner);
             let found = view.findings.iter().filter(|finding| finding.check == "hidden_table");
             let found: Vec<&str> = found.map(|finding| &*finding.summary).collect();
@@ -98,7 +101,7 @@ async fn a_path_that_leads_elsewhere_hides_no_table() {
         let name = ground.name();
         ground.run("postgres", &format!("ALTER DATABASE {name} OWNER TO mallory")).await;
         ground.run("mallory", &format!("ALTER DATABASE {name} SET search_path = evil")).await;
-        assert_all(&look(&ground.info("monitor"), &limits(&[])).await, "the path");
+        assert_all(&poll_once(&ground.info("monitor"), &limits(&[])).await, "the path");
     }
 }
 
@@ -118,7 +121,7 @@ async fn a_job_system_of_a_stranger_hides_no_other_one() {
             )
             .await;
         let adapters = built_in().unwrap().into_iter().map(Arc::new).collect();
-        let view = look(&ground.info("monitor"), &PollLimits { adapters, ..limits(&[]) }).await;
+        let view = poll_once(&ground.info("monitor"), &PollLimits { adapters, ..limits(&[]) }).await;
         let river = taken(&view).adapters.iter().filter(|one| &*one.installation.adapter.name == "river");
         let river: Vec<_> = river
             .map(|one| (one.installation.schema.to_string(), one.installation.refused.is_none()))

@@ -1,7 +1,7 @@
 //! Names that look like something else: of columns (d) and of schemas (e).
 
 use super::ground::{Ground, one_version, watchers};
-use super::looks::{limits, look};
+use super::snapshots::{limits, poll_once};
 use super::stored::in_schema;
 use super::support::versions;
 
@@ -26,22 +26,22 @@ const FORGED: &str = "
     INSERT INTO id_generator VALUES (1, 'a', 1);
     GRANT SELECT ON ALL TABLES IN SCHEMA public TO PUBLIC;";
 
-/// Trusted or not: nobody means a kind that is written in a name.
+/// Trusted or not: a kind that is part of a name is never read as a kind.
 #[tokio::test]
 async fn a_kind_in_the_name_of_a_column_is_a_part_of_the_name() {
     for version in versions() {
         let ground = Ground::new(version).await;
         ground.run("mallory", FORGED).await;
         for role in watchers(version) {
-            look(&ground.info(role), &limits(&[])).await;
+            poll_once(&ground.info(role), &limits(&[])).await;
             ground.is_clean(role);
         }
-        look(&ground.info("monitor"), &limits(&["mallory"])).await;
-        ground.is_clean("with mallory trusted, who has no casts in a table's name for all that");
+        poll_once(&ground.info("monitor"), &limits(&["mallory"])).await;
+        ground.is_clean("with mallory trusted: a table's name still contains no casts");
     }
 }
 
-/// What stands for something in a text, and what may come in its place.
+/// The placeholders of the statements, and the values that may replace them.
 const PLACEHOLDERS: [(&str, &[&str]); 20] = [
     ("$limit", &["1001", "1000", "1025", "10001", "10000", "501", "500", "50", "20"]),
     ("$order", &["", "ORDER BY t.id", "ORDER BY t.worker_id", "ORDER BY t.key", "ORDER BY t.created_at"]),
@@ -67,7 +67,8 @@ const PLACEHOLDERS: [(&str, &[&str]); 20] = [
 const TABLES: [&str; 6] =
     ["scheduled_tasks", "task_execution_log", "distlock", "task_queue", "rate_limit", "id_generator"];
 
-/// The schemas and tables of those names are a superuser's; where the name becomes another one a view of mallory's waits.
+/// The schemas and tables of those names are a superuser's; under each name that a replaced placeholder would
+/// give there is a view of mallory's.
 #[tokio::test]
 async fn a_schema_with_the_name_of_a_placeholder_is_only_that() {
     for version in one_version() {
@@ -108,7 +109,7 @@ async fn a_schema_with_the_name_of_a_placeholder_is_only_that() {
         ground.run("mallory", &traps).await;
         for (placeholder, _) in PLACEHOLDERS {
             let places = in_schema(&format!("x{placeholder}"), limits(&[]));
-            look(&ground.info("boss"), &places).await;
+            poll_once(&ground.info("boss"), &places).await;
             ground.is_clean(placeholder);
         }
     }

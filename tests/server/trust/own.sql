@@ -1,4 +1,4 @@
--- Schedules of each kind, executions that run, ended and failed, items of each status, leases that are held, over and released.
+-- Schedules of each kind, executions that run, ended and failed, items of each status, leases that are held, expired and released.
 INSERT INTO locktop.scheduled_tasks (task_name, task_type, is_enabled, next_run_at, last_run_at, timeout, max_attempts, priority)
     SELECT 'task ' || g, 'sql', g % 7 <> 0,
            CASE g % 5 WHEN 0 THEN NULL WHEN 1 THEN now() + interval '1 day' WHEN 2 THEN now() - interval '1 day' WHEN 3 THEN now() - interval '3 days' ELSE now() + interval '2 days' END,

@@ -1,7 +1,7 @@
-//! Tables of which a part is somebody else's.
+//! Tables with a part that belongs to another role.
 
 use super::ground::{Ground, watchers};
-use super::looks::{limits, look, rows};
+use super::snapshots::{limits, poll_once, rows};
 use super::support::versions;
 
 const TABLES: [&str; 6] =
@@ -25,12 +25,12 @@ async fn a_part_of_another_owner_makes_the_whole_a_strangers() {
                     .await;
             }
             for role in watchers(version) {
-                let view = look(&ground.info(role), &limits(&[])).await;
+                let view = poll_once(&ground.info(role), &limits(&[])).await;
                 ground.is_clean(&format!("{role}, depth {depth}"));
                 let seen = rows(&view);
                 assert!(seen.len() == 6 && seen.iter().all(|line| line.contains("mallory")), "{seen:?}");
             }
-            look(&ground.info("monitor"), &limits(&["mallory"])).await;
+            poll_once(&ground.info("monitor"), &limits(&["mallory"])).await;
             assert!(!ground.calls().is_empty(), "{version}: the parts are read then");
         }
     }
@@ -53,9 +53,9 @@ async fn a_child_of_another_owner_is_left_out() {
             ground.run("mallory", &trap).await;
         }
         for role in watchers(version) {
-            let view = look(&ground.info(role), &limits(&[])).await;
+            let view = poll_once(&ground.info(role), &limits(&[])).await;
             ground.is_clean(role);
-            assert_eq!(rows(&view), super::looks::ALL, "{role}");
+            assert_eq!(rows(&view), super::snapshots::ALL, "{role}");
         }
     }
 }
@@ -89,8 +89,8 @@ async fn views_and_foreign_tables_are_not_read() {
         }
         ground.run("mallory", &sql).await;
         for role in watchers(version) {
-            look(&ground.info(role), &limits(&[])).await;
-            look(&ground.info(role), &super::stored::in_schema("public", limits(&[]))).await;
+            poll_once(&ground.info(role), &limits(&[])).await;
+            poll_once(&ground.info(role), &super::stored::in_schema("public", limits(&[]))).await;
             ground.is_clean(role);
         }
     }

@@ -5,8 +5,8 @@ use locktop::model::lock_name::LockNames;
 
 use super::commands::every_command;
 use super::ground::{Ground, WATCHERS, is_whole, one_version, watchers};
-use super::looks::{feed, limits, look, snapshot};
 use super::pooler::Pooler;
+use super::snapshots::{feed, limits, poll_once, snapshot};
 use super::stored::{trap, trapped};
 use super::support::{TIMEOUT, versions};
 
@@ -34,7 +34,7 @@ async fn the_search_path_of_the_database_is_ignored() {
     for version in versions() {
         let ground = ground(version).await;
         for role in watchers(version) {
-            look(&ground.info(role), &limits(&[])).await;
+            poll_once(&ground.info(role), &limits(&[])).await;
             ground.is_clean(role);
             if is_whole(version) {
                 feed(&ground.info(role), &limits(&[]), false).await;
@@ -67,7 +67,7 @@ async fn the_search_path_of_the_role_is_ignored() {
             let set =
                 format!("ALTER ROLE {role} IN DATABASE {name} SET search_path = evil, pg_catalog, public");
             ground.run("postgres", &set).await;
-            look(&ground.info(role), &limits(&[])).await;
+            poll_once(&ground.info(role), &limits(&[])).await;
             snapshot(&ground, role, &[]).await;
             ground.is_clean(role);
         }
@@ -90,7 +90,7 @@ async fn the_role_that_the_database_sets_is_not_the_one_that_is_trusted() {
                 continue;
             }
             for role in WATCHERS {
-                look(&ground.info(role), &limits(&[])).await;
+                poll_once(&ground.info(role), &limits(&[])).await;
                 ground.is_clean(&format!("{role}, {setting}"));
                 snapshot(&ground, role, &[]).await;
                 ground.is_clean(&format!("the snapshot of {role}, {setting}"));
@@ -132,7 +132,7 @@ async fn the_search_path_is_pinned_behind_a_pooler_that_drops_startup_options() 
             "ignore_startup_parameters = options,search_path,role,row_security,extra_float_digits",
         );
         let info = locktop::pg::conninfo::ConnInfo::parse(&pooler.target(&info)).unwrap();
-        look(&info, &limits(&[])).await;
+        poll_once(&info, &limits(&[])).await;
         ground.is_clean("behind a pooler");
     }
 }

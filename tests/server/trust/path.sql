@@ -1,5 +1,5 @@
--- Everything that a name without its schema could mean, where mallory's schema comes before pg_catalog: functions, operators,
--- aggregates, types and relations, each of which does what the one does that it hides.
+-- Everything that a name without its schema could mean, if mallory's schema is before pg_catalog: functions, operators,
+-- aggregates, types and relations, each of which does the same as the one that it hides.
 CREATE TEMP TABLE wanted AS
     SELECT t.oid, t.typname FROM pg_type t
      WHERE t.typnamespace = 'pg_catalog'::regnamespace
@@ -7,7 +7,7 @@ CREATE TEMP TABLE wanted AS
                          'char', 'regclass', 'regproc', 'jsonb', 'json', 'uuid', 'xid', 'anyelement', 'anyarray', 'any', 'anynonarray',
                          '_text', '_name', '_oid', '_int4', '_int8', 'bytea', 'bit', 'inet', 'tid', 'pg_lsn', 'record');
 
--- Functions with all of those that are called in SQL.
+-- Functions, including all those that are called in SQL.
 DO $do$
 DECLARE
     f record;

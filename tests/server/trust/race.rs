@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tokio_postgres::Client;
 
 use super::ground::{Ground, NAMES, is_whole, one_version};
-use super::looks::{limits, look};
+use super::snapshots::{limits, poll_once};
 use super::support::{is_long, versions};
 
 /// How often it is swapped.
@@ -18,33 +18,33 @@ fn swaps() -> usize {
 
 /// Two texts that are run in turn, each a transaction.
 struct Swap {
-    there: String,
-    back: String,
+    apply: String,
+    undo: String,
 }
 
 /// A view over each table, which takes its name.
 async fn by_view(ground: &Ground) -> Swap {
-    let (mut there, mut back) = (String::new(), String::new());
+    let (mut apply, mut undo) = (String::new(), String::new());
     for name in NAMES {
         let trap = format!(
             "CREATE VIEW {name}_trap AS SELECT * FROM {name} WHERE evil.hit('{name} swap'); GRANT SELECT ON {name}_trap TO PUBLIC"
         );
         ground.run("mallory", &trap).await;
         let plain = name.split_once('.').unwrap().1;
-        there.extend([format!(
+        apply.extend([format!(
             "ALTER TABLE {name} RENAME TO {plain}_away; ALTER VIEW {name}_trap RENAME TO {plain};"
         )]);
-        back.extend([format!(
+        undo.extend([format!(
             "ALTER VIEW {name} RENAME TO {plain}_trap; ALTER TABLE {name}_away RENAME TO {plain};"
         )]);
     }
-    Swap { there, back }
+    Swap { apply, undo }
 }
 
 /// Tables of a superuser's in schemas of mallory's, and other schemas that take their names, with views in them.
 async fn by_schema(ground: &Ground) -> Swap {
     ground.tables("postgres").await;
-    let (mut there, mut back) = (String::new(), String::new());
+    let (mut apply, mut undo) = (String::new(), String::new());
     let database = ground.name();
     let schemas = format!("GRANT CREATE ON DATABASE {database} TO mallory; CREATE SCHEMA locktop");
     ground.run("postgres", &schemas).await;
@@ -57,10 +57,10 @@ async fn by_schema(ground: &Ground) -> Swap {
              CREATE SCHEMA {schema}_trap AUTHORIZATION mallory; GRANT USAGE ON SCHEMA {schema}_trap TO PUBLIC"
         );
         ground.run("postgres", &sql).await;
-        there.extend([format!(
+        apply.extend([format!(
             "ALTER SCHEMA {schema} RENAME TO {schema}_away; ALTER SCHEMA {schema}_trap RENAME TO {schema};"
         )]);
-        back.extend([format!(
+        undo.extend([format!(
             "ALTER SCHEMA {schema} RENAME TO {schema}_trap; ALTER SCHEMA {schema}_away RENAME TO {schema};"
         )]);
     }
@@ -72,18 +72,18 @@ async fn by_schema(ground: &Ground) -> Swap {
         );
         ground.run("mallory", &sql).await;
     }
-    Swap { there, back }
+    Swap { apply, undo }
 }
 
 /// Row security that is enabled and disabled, which turns a copy of the table into a query of it.
 async fn by_policy(ground: &Ground) -> Swap {
-    let (mut there, mut back) = (String::new(), String::new());
+    let (mut apply, mut undo) = (String::new(), String::new());
     for name in NAMES {
         ground.run("mallory", &format!("CREATE POLICY p ON {name} USING (evil.hit('{name} policy'))")).await;
-        there.extend([format!("ALTER TABLE {name} ENABLE ROW LEVEL SECURITY;")]);
-        back.extend([format!("ALTER TABLE {name} DISABLE ROW LEVEL SECURITY;")]);
+        apply.extend([format!("ALTER TABLE {name} ENABLE ROW LEVEL SECURITY;")]);
+        undo.extend([format!("ALTER TABLE {name} DISABLE ROW LEVEL SECURITY;")]);
     }
-    Swap { there, back }
+    Swap { apply, undo }
 }
 
 /// Swaps until there were enough swaps, and enough polls meanwhile.
@@ -101,7 +101,7 @@ async fn keep_swapping(
             turn.notified().await;
             continue;
         }
-        let sql = if count % 2 == 0 { &swap.there } else { &swap.back };
+        let sql = if count % 2 == 0 { &swap.apply } else { &swap.undo };
         // Another session reads it at the moment: try again.
         if client.batch_execute(&format!("BEGIN; {sql} COMMIT")).await.is_ok() {
             count += 1;
@@ -119,7 +119,7 @@ async fn keep_polling(infos: &[ConnInfo], polls: &AtomicUsize, (turn, done): (&N
     let mut last = None;
     while !done.load(Ordering::Relaxed) {
         let info = &infos[polls.fetch_add(1, Ordering::Relaxed) % infos.len()];
-        look(info, &limits(&[])).await;
+        poll_once(info, &limits(&[])).await;
         last = Some(session.poll(last.as_ref()).await.unwrap());
         turn.notify_one();
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::forged::installed;
 use super::ground::{Ground, one_version};
-use super::looks::snapshot;
+use super::snapshots::snapshot;
 use super::support::{versions, wait_until};
 
 /// All values from users' tables, without those that depend on the time of the snapshot.
@@ -147,7 +147,7 @@ async fn our_own_tables_of_a_role_that_is_not_named_are_shown_as_they_are() {
 
 const ODD: &str = include_str!("odd.sql");
 
-/// Types and values that are read as one finds them, in a database whose settings change how they are written.
+/// Types and values as they occur, in a database whose settings change how they are written.
 #[tokio::test]
 async fn odd_rows_are_shown_as_statements_would_show_them() {
     for version in one_version() {
@@ -255,7 +255,7 @@ async fn swollen(ground: &Ground) -> Option<usize> {
     json["executions"].as_array().map(Vec::len)
 }
 
-/// A stranger's table is read up to eight megabytes.
+/// A table of an untrusted role is read up to eight megabytes.
 #[tokio::test]
 async fn a_large_table_is_not_read_and_its_owner_is_named() {
     for version in one_version() {

@@ -6,7 +6,7 @@ use super::ground::{Ground, WATCHERS, newest};
 use super::stage::{Session, pid};
 use super::stored::trapped;
 
-/// Looks until the names are learned, which the second connection does.
+/// Polls until the names are learned, which the second connection does.
 async fn watched(ground: &Ground, role: &str, arguments: &[&str]) {
     let holder = ground.client("app").await;
     holder.batch_execute("SELECT pg_advisory_lock(hashtext('pg_partman run_maintenance'))").await.unwrap();
@@ -31,7 +31,7 @@ async fn the_dashboard_runs_nothing_of_a_strangers() {
     }
 }
 
-/// K on somebody who waits for nobody, with a forged schema in the database.
+/// K on a session that waits for no other session, with a forged schema in the database.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_key_that_ends_a_session_runs_nothing_of_a_forged_schema() {
     let ground = installed(newest(), "mallory").await;
@@ -39,9 +39,9 @@ async fn the_key_that_ends_a_session_runs_nothing_of_a_forged_schema() {
     let info = ground.info("app").with_application_name("stage");
     let (holder, waiter) = (Session::open(&info).await, Session::open(&info).await);
     holder.run("SELECT pg_advisory_lock(5)").await;
-    let look = ground.client("postgres").await;
+    let observer = ground.client("postgres").await;
     let root = pid(&holder.connection.client).await;
-    let waiting = waiter.begin("SELECT pg_advisory_lock(5)", &look, "Lock").await;
+    let waiting = waiter.begin("SELECT pg_advisory_lock(5)", &observer, "Lock").await;
     let mut dashboard = Dashboard::at((120, 35), &ground.target("boss"), &["--screen", "chains"]);
     dashboard.select_first(&root.to_string());
     dashboard.question("K", "y terminate");

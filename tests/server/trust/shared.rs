@@ -9,7 +9,7 @@ use super::binary::{finish, locktop};
 use super::commands::every_command;
 use super::forged::{installed, signalled};
 use super::ground::{Ground, one_version};
-use super::looks::{limits, look};
+use super::snapshots::{limits, poll_once};
 use super::stage::command;
 use super::support::{is_long, wait_until};
 
@@ -25,7 +25,7 @@ const WORK: &str = "
 
 /// All that is done in such a schema.
 async fn everything(ground: &Ground, role: &str) {
-    look(&ground.info(role), &limits(&[])).await;
+    poll_once(&ground.info(role), &limits(&[])).await;
     ground.is_clean(&format!("{role}, a snapshot"));
     if role != "monitor" {
         for verb in [Verb::Cancel, Verb::Terminate] {

@@ -1,4 +1,4 @@
--- What whoever may create objects in a schema of locktop's can add to it: functions and operators that fit a call better than those
+-- Objects that a role with CREATE on a schema of locktop's can add to it: functions and operators that fit a call better than those
 -- which are meant.
 DO $do$
 DECLARE

@@ -1,11 +1,11 @@
-//! What can be stored with a table (a), in any schema (b): the planner evaluates a part of it as soon as a statement names the table,
-//! without any row.
+//! Objects that can be stored with a table (a), in any schema (b): the planner evaluates a part of it as soon
+//! as a statement names the table, without any row.
 
 use locktop::pg::jobs::sources::TableLocations;
 use locktop::pg::poll::PollLimits;
 
 use super::ground::{Ground, NAMES, is_whole, one_version, watchers};
-use super::looks::{ALL, feed, limits, look, rows, snapshot};
+use super::snapshots::{ALL, feed, limits, poll_once, rows, snapshot};
 use super::support::{versions, wait_until};
 
 /// Everything at once on all tables of mallory's.
@@ -28,7 +28,7 @@ async fn nothing_that_is_stored_with_a_table_is_evaluated() {
             ground.run("mallory", &format!("CALL evil.rule('{name}')")).await;
         }
         for role in watchers(version) {
-            let view = look(&ground.info(role), &limits(&[])).await;
+            let view = poll_once(&ground.info(role), &limits(&[])).await;
             ground.is_clean(role);
             // The tables were read all the same.
             assert_eq!(rows(&view), ALL, "{role}");
@@ -58,7 +58,7 @@ async fn code_stored_with_tables_of_a_trusted_role_is_evaluated() {
             .collect();
         // Names are learned for two seconds at most, and a busy machine may need more than one snapshot.
         wait_until("every trap to be sprung", async || {
-            let view = look(&ground.info("monitor"), &limits(&["mallory"])).await;
+            let view = poll_once(&ground.info("monitor"), &limits(&["mallory"])).await;
             assert_eq!(rows(&view), ALL);
             let tags = ground.tags();
             expected.iter().all(|tag| tags.contains(tag))
@@ -80,7 +80,7 @@ async fn trusting_a_role_of_a_similar_name_does_not_trust_the_owner() {
         for other in
             ["Mallory", "MALLORY", "\"mallory\"", "mallory ", "mallor_", "m%", "app,mallory", "public", ""]
         {
-            look(&ground.info("boss"), &limits(&["app", other])).await;
+            poll_once(&ground.info("boss"), &limits(&["app", other])).await;
             ground.is_clean(other);
         }
     }
@@ -94,7 +94,7 @@ async fn a_partitioned_table_of_a_stranger_is_not_read() {
         let ground = Ground::new(version).await;
         ground.run("mallory", parted).await;
         for role in watchers(version) {
-            let view = look(&ground.info(role), &limits(&[])).await;
+            let view = poll_once(&ground.info(role), &limits(&[])).await;
             ground.is_clean(role);
             let seen = rows(&view);
             assert!(!seen.is_empty() && seen.iter().all(|line| line.contains("mallory")), "{seen:?}");
@@ -103,13 +103,13 @@ async fn a_partitioned_table_of_a_stranger_is_not_read() {
                 "{seen:?}"
             );
         }
-        look(&ground.info("monitor"), &limits(&["mallory"])).await;
+        poll_once(&ground.info("monitor"), &limits(&["mallory"])).await;
         let tags = ground.tags();
         assert!(tags.iter().any(|tag| tag == "partition key"), "{version}: {tags:?}");
     }
 }
 
-/// That the config names a table does not make its owner trusted.
+/// The owner of a table does not become trusted because the config names the table.
 #[tokio::test]
 async fn a_table_that_the_config_names_is_a_strangers_all_the_same() {
     for version in versions() {
@@ -120,7 +120,7 @@ async fn a_table_that_the_config_names_is_a_strangers_all_the_same() {
             ALTER TABLE rate_limit SET SCHEMA evil; ALTER TABLE id_generator SET SCHEMA evil";
         ground.run("mallory", move_all).await;
         for role in watchers(version) {
-            let view = look(&ground.info(role), &in_schema("evil", limits(&[]))).await;
+            let view = poll_once(&ground.info(role), &in_schema("evil", limits(&[]))).await;
             ground.is_clean(role);
             assert_eq!(rows(&view), ALL, "{role}");
         }

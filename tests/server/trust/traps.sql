@@ -1,4 +1,4 @@
--- What mallory has written. Whatever is called says so in the server's log, and who it ran as. It uses no operator and no function
+-- Code of mallory's. Each function that is called writes to the server's log, with its role. It uses no operator and no function
 -- without its schema: some of those are mallory's, too.
 CREATE FUNCTION evil.hit(tag text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $f$
 BEGIN
@@ -14,7 +14,7 @@ CREATE FUNCTION evil.no(tag text) RETURNS boolean LANGUAGE plpgsql AS
 CREATE FUNCTION evil.on_row() RETURNS trigger LANGUAGE plpgsql AS
     $f$ BEGIN PERFORM evil.hit(TG_ARGV[0]); IF TG_OP = 'DELETE' THEN RETURN OLD; END IF; RETURN NEW; END $f$;
 
--- Types of its own, and casts from them to what is read.
+-- Types of mallory's own, and casts from them to the types that are read.
 CREATE DOMAIN evil.checked AS text CHECK (evil.hit('domain'));
 CREATE TYPE evil.mood AS ENUM ('a', 'b');
 CREATE TYPE evil.pair AS (a integer, b text);

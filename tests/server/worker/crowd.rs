@@ -89,7 +89,7 @@ async fn all_ended(session: &Session, items: usize) -> Duration {
         if count > most {
             (most, at) = (count, clock::monotonic());
         }
-        assert!(at.elapsed() < Duration::from_secs(120), "{most} of {items} have ended, and no more");
+        assert!(at.elapsed() < Duration::from_secs(120), "only {most} of {items} have ended");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     begun.elapsed()
@@ -180,7 +180,7 @@ async fn crowd(version: u32, workers: usize, items: usize, seconds: f64) -> f64 
     for worker in running {
         let left = worker.ended().await;
         assert_eq!(left.status, Some(0), "{}", left.err);
-        // Only what it lost with its session did not count.
+        // Only the item that it lost with its session did not count.
         assert!(left.err.contains(" 0 released, 0 not recorded"), "{}", left.err);
     }
     check(&session, items, &killed).await;

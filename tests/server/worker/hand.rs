@@ -28,19 +28,19 @@ impl Worker {
 
     pub(crate) fn start<W: Work>(options: Options, work: W) -> Self {
         let events = Events::default();
-        let (quit, told) = watch::channel(false);
+        let (quit, receiver) = watch::channel(false);
         let options = Options { report: events.report(), ..options };
-        Self { events, quit, running: tokio::spawn(worker::run(options, work, told)) }
+        Self { events, quit, running: tokio::spawn(worker::run(options, work, receiver)) }
     }
 
-    /// Tells it to quit, and waits for it.
+    /// Asks it to quit, and waits for its end.
     pub(crate) async fn quit(self) -> Summary {
         self.quit.send_replace(true);
         self.ended().await.unwrap()
     }
 
-    /// Tells it to quit.
-    pub(crate) fn tell(&self) {
+    /// Asks it to quit.
+    pub(crate) fn ask_to_quit(&self) {
         self.quit.send_replace(true);
     }
 
@@ -49,7 +49,7 @@ impl Worker {
     }
 }
 
-/// What a worker told.
+/// The events that a worker reported.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Events(Arc<Mutex<Vec<Event>>>);
 
@@ -69,7 +69,7 @@ impl Events {
     }
 }
 
-/// Work that does what the test says: it ends when told so, and never by itself.
+/// Work that the test controls: it ends when the test ends it, and never on its own.
 #[derive(Debug, Clone)]
 pub(crate) struct Held {
     end: watch::Sender<Option<Result<(), String>>>,

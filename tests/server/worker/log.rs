@@ -1,4 +1,4 @@
-//! What a worker writes to standard error, and what it sends to systemd.
+//! The log of a worker on standard error, and its messages to systemd.
 
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;

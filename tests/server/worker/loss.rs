@@ -1,4 +1,4 @@
-//! What happens when the lock is lost.
+//! The loss of a lock, and its effects.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -30,7 +30,7 @@ async fn a_task_of_a_terminated_session_is_stopped_and_run_by_another_worker() {
         };
         assert!(reason.contains("57P01"), "{reason}");
         first.events.wait_for("connection lost").await;
-        first.tell();
+        first.ask_to_quit();
         let summary = first.ended().await.unwrap();
         assert_eq!((summary.stopped, summary.completed), (1, 0), "{version}");
         let second = Worker::start(Worker::options(&info, "two"), two.clone());
@@ -196,7 +196,7 @@ async fn a_task_that_cannot_be_released_at_once_is_released_later() {
     task(&session, "t", "x", "NULL").await;
     wait_until("it to run", async || session.ask("SELECT state FROM running_tasks").await == "running").await;
     other.run("BEGIN; SELECT FROM scheduled_tasks FOR UPDATE").await;
-    worker.tell();
+    worker.ask_to_quit();
     worker.events.wait_for("the end of \"t\" (execution 1) was not recorded: canceling statement").await;
     other.run("ROLLBACK").await;
     let summary = worker.ended().await.unwrap();
@@ -272,12 +272,12 @@ async fn the_worker_reconnects_after_the_server_was_killed_and_restarted() {
         wait_until("it to run", async || session.ask("SELECT state FROM running_tasks").await == "running")
             .await;
         server.kill_hard().await.unwrap();
-        process.says("connection lost").await;
-        process.says("stopped \"t\" (execution 1)").await;
-        process.says("; waiting").await;
+        process.wait_for("connection lost").await;
+        process.wait_for("stopped \"t\" (execution 1)").await;
+        process.wait_for("; waiting").await;
         server.restart().await.unwrap();
         wait_until("the worker to reconnect", async || {
-            process.said().matches("connected, served by").count() == 2
+            process.log().matches("connected, served by").count() == 2
         })
         .await;
         let session = Session::open(&info).await;
@@ -303,9 +303,9 @@ async fn it_can_be_ended_while_it_has_no_connection() {
     let mut connection = open(&info).await;
     locktop::schema::install(&mut connection.client, &locktop::schema::SchemaName::default()).await.unwrap();
     let process = Process::start("w", &[], &target_on(&server, &info));
-    process.says("connected").await;
+    process.wait_for("connected").await;
     server.kill_hard().await.unwrap();
-    process.says("; waiting").await;
+    process.wait_for("; waiting").await;
     process.signal(rustix::process::Signal::TERM);
     assert_eq!(process.ended().await.status, Some(0));
 }

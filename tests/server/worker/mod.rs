@@ -1,4 +1,5 @@
-//! The worker on real servers: that what is due is run once, that work stops when its lock is lost, and that nothing is left behind.
+//! The worker on real servers: that due work is run once, that it stops when its lock is lost, and that
+//! nothing is left behind.
 
 mod crowd;
 #[path = "../schema/db.rs"]

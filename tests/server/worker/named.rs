@@ -19,7 +19,7 @@ async fn a_second_worker_of_the_same_name_is_refused_with_the_pid_of_the_first()
     let session = Session::open(&info).await;
     let place = target(version, &info).await;
     let first = Process::start("w", &[], &place);
-    first.says("connected").await;
+    first.wait_for("connected").await;
     let pid = session.ask(NAMED).await;
     let since = session.ask(&format!("SELECT backend_start FROM pg_stat_activity WHERE pid = {pid}")).await;
     let left = run_beside(locktop(&["-w", "worker", "--id", "w", &place])).await;
@@ -33,11 +33,11 @@ async fn a_second_worker_of_the_same_name_is_refused_with_the_pid_of_the_first()
     assert_eq!((left.status, &line["event"], &line["level"]), (Some(1), &"gave_up".into(), &"error".into()));
     // Another name is another worker, and a killed worker does not keep its name.
     let other = Process::start("w2", &[], &place);
-    other.says("connected").await;
+    other.wait_for("connected").await;
     first.signal(Signal::KILL);
     first.ended().await;
     let again = Process::start("w", &[], &place);
-    again.says("connected").await;
+    again.wait_for("connected").await;
     // It acquires its name again after its connection was lost.
     let mut pid = String::new();
     let own = "SELECT pid FROM pg_stat_activity WHERE application_name = 'locktop worker w' AND datname = current_database()";
@@ -47,7 +47,7 @@ async fn a_second_worker_of_the_same_name_is_refused_with_the_pid_of_the_first()
     })
     .await;
     session.run(&format!("SELECT pg_terminate_backend({pid})")).await;
-    again.says("connection lost").await;
+    again.wait_for("connection lost").await;
     wait_until("two names", async || {
         let held = session.ask(NAMED).await;
         held.lines().count() == 2 && !held.lines().any(|line| line == pid)

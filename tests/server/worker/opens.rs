@@ -77,14 +77,14 @@ async fn an_ordinary_role_is_enough_and_a_full_server_is_waited_for() {
     let mut taken = Vec::new();
     while let Ok(connection) = connect(&info).await {
         taken.push(connection);
-        assert!(taken.len() <= 8, "there is always one left");
+        assert!(taken.len() <= 8, "one connection is always left");
     }
     let process = Process::start("w", &[], &target);
-    process.says("has no free connection").await;
+    process.wait_for("has no free connection").await;
     drop(taken);
     wait_until("the task to be run", async || log(&session).await == "w|completed|-").await;
-    let waiting = process.said().lines().filter(|line| line.ends_with("; waiting")).count();
-    assert_eq!(waiting, 1, "it is reported once: {}", process.said());
+    let waiting = process.log().lines().filter(|line| line.ends_with("; waiting")).count();
+    assert_eq!(waiting, 1, "it is reported once: {}", process.log());
     server.stop().await.unwrap();
 }
 
@@ -95,11 +95,11 @@ async fn a_worker_waits_while_its_schema_is_dropped_and_reinstalled() {
     let info = installed(version).await;
     let session = Session::open(&info).await;
     let process = Process::start("w", &[], &target(version, &info).await);
-    process.says("connected").await;
+    process.wait_for("connected").await;
     session.run("DROP SCHEMA locktop CASCADE").await;
     session.run("NOTIFY locktop_tasks, 'locktop'").await;
-    process.says("connection lost: the schema has changed").await;
-    process.says("no schema \"locktop\"").await;
+    process.wait_for("connection lost: the schema has changed").await;
+    process.wait_for("no schema \"locktop\"").await;
     let mut connection = open(&info).await;
     locktop::schema::install(&mut connection.client, &SchemaName::default()).await.unwrap();
     let session = Session::open(&info).await;

@@ -1,4 +1,4 @@
-//! Behind a pooler: a session's lock is only a worker's where the session is.
+//! Behind a pooler: a session lock belongs to a worker only if the session does.
 
 use locktop::locks::PoolerError;
 use locktop::locks::pooler::refuse_transaction_mode;
@@ -21,14 +21,14 @@ async fn a_pool_in_transaction_mode_is_refused_and_nothing_is_left_on_its_connec
         assert_eq!(left.status, Some(1), "{version}: {}", left.err);
         assert!(left.err.contains("a pooler in transaction mode"), "{}", left.err);
         assert_eq!(left.err.lines().count(), 1, "{}", left.err);
-        // The pool has it still, as it was.
+        // The pool still has it, unchanged.
         let session = Session::open_plain(&ConnInfo::parse(&target).unwrap()).await;
         assert_eq!(session.ask("SHOW lock_timeout").await, "0");
         assert_eq!(session.ask("SELECT count(*) FROM pg_listening_channels()").await, "0");
     }
 }
 
-/// Others use the pool, so that a process id seen twice says nothing.
+/// Others use the pool, so that a process id seen twice proves nothing.
 #[tokio::test]
 async fn it_is_known_in_a_busy_pool_too() {
     let version = server().await.version();
@@ -71,8 +71,8 @@ async fn it_is_known_however_many_connections_are_taken_in_turn() {
         }
         for _ in 0..10 {
             let first = open(&target).await;
-            let told = refuse_transaction_mode(&first.client, &target).await;
-            assert_eq!(told, Err(PoolerError::Transactions), "{size} in turn");
+            let result = refuse_transaction_mode(&first.client, &target).await;
+            assert_eq!(result, Err(PoolerError::Transactions), "{size} in turn");
         }
     }
 }

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::binary::{Left, finish, locktop};
 use super::support::{server_of, wait_until};
 
-/// How to get to a database of the server of that version, for the command line.
+/// The connection string of a database on the server of that version, for the command line.
 pub(crate) async fn target(version: u32, info: &ConnInfo) -> String {
     target_on(server_of(version).await, info)
 }
@@ -20,12 +20,12 @@ pub(crate) fn target_on(server: &EmbeddedServer, info: &ConnInfo) -> String {
     server.conninfo().replace("dbname=postgres", &format!("dbname={}", info.dbname()))
 }
 
-/// `locktop worker`, with what it says.
+/// `locktop worker`, with its log.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Option<Child>,
     pid: Pid,
-    said: Arc<Mutex<Vec<String>>>,
+    log: Arc<Mutex<Vec<String>>>,
     reader: Option<std::thread::JoinHandle<()>>,
 }
 
@@ -39,25 +39,25 @@ impl Process {
     }
 
     pub(crate) fn of(mut command: Command) -> Self {
-        // Its standard input is ours to end.
+        // The test ends its standard input.
         let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
-        let said = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::new(Mutex::new(Vec::new()));
         let (lines, pid) = (BufReader::new(child.stderr.take().unwrap()).lines(), Pid::from_child(&child));
-        let keep = Arc::clone(&said);
+        let keep = Arc::clone(&log);
         let reader = std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 keep.lock().unwrap().push(line);
             }
         });
-        Self { child: Some(child), pid, said, reader: Some(reader) }
+        Self { child: Some(child), pid, log, reader: Some(reader) }
     }
 
-    pub(crate) fn said(&self) -> String {
-        self.said.lock().unwrap().join("\n")
+    pub(crate) fn log(&self) -> String {
+        self.log.lock().unwrap().join("\n")
     }
 
-    pub(crate) async fn says(&self, part: &str) {
-        wait_until(&format!("\"{part}\""), async || self.said().contains(part)).await;
+    pub(crate) async fn wait_for(&self, part: &str) {
+        wait_until(&format!("\"{part}\""), async || self.log().contains(part)).await;
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
@@ -69,7 +69,7 @@ impl Process {
         drop(self.child.as_mut().unwrap().stdin.take());
     }
 
-    /// Its end: exit status, standard output, and what it said.
+    /// Its end: exit status, standard output, and log.
     pub(crate) async fn ended(mut self) -> Left {
         let child = self.child.take().unwrap();
         let reader = self.reader.take().unwrap();
@@ -79,7 +79,7 @@ impl Process {
             left
         };
         let left = tokio::task::spawn_blocking(end).await.unwrap();
-        Left { err: self.said(), ..left }
+        Left { err: self.log(), ..left }
     }
 }
 

@@ -26,7 +26,7 @@ async fn each_task_type_runs_its_payload() {
     heard.client.batch_execute("LISTEN jobs").await.unwrap();
     session.run("ALTER TABLE scheduled_tasks ALTER max_attempts SET DEFAULT 1").await;
     let worker = Process::start("w", &ALLOWED, &target(version, &info).await);
-    worker.says("connected").await;
+    worker.wait_for("connected").await;
     for (kind, payload, outcome) in [
         ("command", &*script("echo done; exit 0"), "w|completed|-"),
         ("command", &*script("echo one; echo two; exit 3"), "w|failed|exit status 3: one\ntwo"),
@@ -37,11 +37,11 @@ async fn each_task_type_runs_its_payload() {
         ended(&session, before + 1).await;
         assert!(log(&session).await.ends_with(outcome), "{kind} {payload}: {}", log(&session).await);
     }
-    worker.says("\"t0\" (execution 1) reported: done").await;
+    worker.wait_for("\"t0\" (execution 1) reported: done").await;
     let notification = heard.notifications.recv().await;
     assert!(format!("{notification:?}").contains("{\\\"n\\\":1}"), "{notification:?}");
     item(&session, "command", &script("exit 1")).await;
-    worker.says("failed \"command\" (item 1) after").await;
+    worker.wait_for("failed \"command\" (item 1) after").await;
 }
 
 /// Starts a program that writes its process id to a file, and does not end; returns the id.

@@ -214,7 +214,7 @@ async fn work_on_an_item_is_stopped_with_its_connection_and_another_does_it() {
         one.began(1).await;
         let second = Worker::start(Worker::options(&info, "two"), two.clone());
         second.events.wait_for("connected").await;
-        first.tell();
+        first.ask_to_quit();
         first.events.wait_for("shutting down").await;
         session.run("SELECT pg_terminate_backend(backend_pid) FROM running_queue_items").await;
         wait_until("the work to be stopped", async || one.seen().len() == 2).await;
@@ -266,7 +266,7 @@ async fn an_items_end_that_is_not_accepted_is_reported() {
         let worker = Worker::start(options, work.clone());
         item(&session, "x", "NULL").await;
         work.began(1).await;
-        // The item was taken away, and is in another attempt by now.
+        // The item was requeued, and is in another attempt by now.
         session.run("UPDATE task_queue SET attempt = 2").await;
         work.end(Ok(()));
         worker.events.wait_for("the end of \"x\" (item 1) was not accepted").await;
@@ -296,7 +296,7 @@ async fn on_shutdown_an_item_is_finished_or_released_to_another_worker() {
         let process = Process::start("w", &["--grace", "0.1s", "--only", "queue"], &place);
         is_processed(&session).await;
         let other = Process::start("other", &[], &place);
-        other.says("connected").await;
+        other.wait_for("connected").await;
         process.signal(Signal::INT);
         let left = process.ended().await;
         assert_eq!(left.status, Some(0), "{version}: {}", left.err);
@@ -325,7 +325,7 @@ async fn killed_it_loses_its_item_and_after_the_grace_and_the_last_attempt_it_is
             process.ended().await;
         }
         let last = Process::start("last", &[], &place);
-        last.says("item 1 of the queue was set aside: attempt 2 was lost").await;
+        last.wait_for("item 1 of the queue was set aside: attempt 2 was lost").await;
         assert!(session.ask(STATES).await.starts_with("failed|2|2|attempt 2 was lost with the session"));
         // Each was missed for as long as its worker would have had to stop.
         let audit = "SELECT action, actor, worker_id FROM locktop_audit ORDER BY id";

@@ -1,4 +1,4 @@
-//! What a worker does with due tasks.
+//! The execution of due tasks by a worker.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};

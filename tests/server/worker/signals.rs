@@ -1,4 +1,4 @@
-//! How a worker ends, and what it leaves.
+//! The end of a worker, and the state that it leaves.
 
 use rustix::process::Signal;
 
@@ -53,7 +53,7 @@ async fn after_its_grace_it_gives_the_task_back_and_another_takes_it_at_once() {
         let (session, process) = busy(version, 600.0, &["--grace", "0.1s"]).await;
         let place = target(version, &session.info).await;
         let other = Process::start("other", &[], &place);
-        other.says("connected").await;
+        other.wait_for("connected").await;
         process.signal(Signal::INT);
         let left = process.ended().await;
         assert_eq!(left.status, Some(0), "{version}: {}", left.err);
@@ -93,7 +93,7 @@ async fn a_second_signal_ends_it_at_once_and_the_lock_is_free() {
     for version in versions() {
         let (session, process) = busy(version, 600.0, &[]).await;
         process.signal(Signal::TERM);
-        process.says("shutting down").await;
+        process.wait_for("shutting down").await;
         process.signal(Signal::TERM);
         let left = process.ended().await;
         assert_eq!(left.status, Some(1), "{version}");
@@ -114,7 +114,7 @@ async fn killed_it_leaves_an_orphan_that_is_recovered_and_run_again() {
         session.run("SET locktop.orphan_grace = '0'").await;
         assert_eq!(session.ask("SELECT state FROM running_tasks").await, "orphan", "{version}");
         let other = Process::start("other", &[], &target(version, &session.info).await);
-        other.says("connected").await;
+        other.wait_for("connected").await;
         session.run("CALL recover_orphans()").await;
         wait_until("another to run it", async || log(&session).await.ends_with("other|completed|-")).await;
         assert_eq!(session.ask("SELECT attempt FROM task_execution_log ORDER BY id").await, "1\n2");

@@ -9,20 +9,20 @@ use super::hand::{Worker, ended, log, no_session_is_left, task};
 use super::process::{Process, target};
 use super::support::{server, versions, wait_until};
 
-/// A procedure that says every few milliseconds which session is at it, until there is a row in `public.enough`.
+/// A procedure that records every few milliseconds the session that runs it, until `public.enough` has a row.
 const TICKS: &str = "CREATE TABLE public.witness (id serial, pid int DEFAULT pg_backend_pid());
      CREATE TABLE public.enough (yes bool);
      CREATE PROCEDURE public.tick() LANGUAGE plpgsql AS
        'BEGIN LOOP INSERT INTO public.witness DEFAULT VALUES; COMMIT; EXIT WHEN EXISTS (SELECT FROM public.enough);
                    PERFORM pg_sleep(0.005); END LOOP; END'";
 
-/// Sessions that were at it while another was.
+/// Sessions that ran it while another one did.
 const TOGETHER: &str = "SELECT count(*) FROM
      (SELECT pid, min(id) AS first, max(id) AS last FROM public.witness GROUP BY pid) a
      JOIN public.witness w ON w.pid <> a.pid AND w.id BETWEEN a.first AND a.last";
 
-/// A worker is suspended while its statement goes on, and somebody ends the session that holds the task's key: nobody has the task
-/// before the statement has ended too.
+/// A worker is suspended while its statement continues, and the session that holds the task's key is
+/// terminated: no other worker gets the task before the statement has ended too.
 #[tokio::test]
 async fn the_statement_of_a_suspended_worker_keeps_the_task_from_others() {
     for version in versions() {
@@ -30,7 +30,7 @@ async fn the_statement_of_a_suspended_worker_keeps_the_task_from_others() {
         let session = Session::open(&info).await;
         let name = info.dbname();
         session.run(&format!("{TICKS}; ALTER DATABASE {name} SET locktop.orphan_grace = '0'")).await;
-        // Whatever looks at the task from now on takes it as soon as its key is free.
+        // Every session that polls for the task from now on takes it as soon as its key is free.
         session.run("SET locktop.orphan_grace = '0'").await;
         task(&session, "t", "sql", "'{\"statement\": \"CALL public.tick()\"}'").await;
         session.run("UPDATE scheduled_tasks SET retry_delay = '0'").await;
@@ -53,10 +53,10 @@ async fn the_statement_of_a_suspended_worker_keeps_the_task_from_others() {
         let options = Worker::options(&info, "other");
         let work = Builtin::new(options.info.clone(), &options.id);
         let worker = Worker::start(options, work);
-        // It has looked when it asks when to look again.
-        let looked = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+        // It has polled when it reads the time of its next poll.
+        let has_polled = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
                          AND application_name = 'locktop worker other' AND query LIKE '%next_due%' AND state = 'idle'";
-        wait_until("the other to look", async || session.ask(looked).await == "1").await;
+        wait_until("the other to poll", async || session.ask(has_polled).await == "1").await;
         let last = session.ask("SELECT max(id) FROM public.witness").await;
         let more = format!("SELECT count(*) > 3 FROM public.witness WHERE id > {last} AND pid = {pid}");
         wait_until("more ticks", async || session.ask(&more).await == "t").await;
@@ -66,7 +66,7 @@ async fn the_statement_of_a_suspended_worker_keeps_the_task_from_others() {
         let others = format!("SELECT count(*) > 3 FROM public.witness WHERE pid <> {pid}");
         wait_until("the other to run it", async || session.ask(&others).await == "t").await;
         process.signal(Signal::CONT);
-        process.says("connection lost").await;
+        process.wait_for("connection lost").await;
         session.run("INSERT INTO public.enough VALUES (true)").await;
         wait_until("the other to finish", async || log(&session).await.ends_with("other|completed|-")).await;
         assert_eq!(session.ask(TOGETHER).await, "0", "{version}");
@@ -116,7 +116,7 @@ async fn a_statement_waits_for_a_connection_and_for_an_earlier_one() {
     session.run(&format!("DROP ROLE {role}")).await;
 }
 
-/// But its time-out is the limit, and told to stop it stops.
+/// But its timeout is the limit, and it stops when asked to.
 #[tokio::test]
 async fn waiting_for_a_connection_ends_with_the_time_out_and_with_the_worker() {
     let info = installed(server().await.version()).await;
@@ -128,7 +128,7 @@ async fn waiting_for_a_connection_ends_with_the_time_out_and_with_the_worker() {
     let error = session.ask(errors).await;
     assert!(error.starts_with("timed out after 0.5 s before it started: no connection: "), "{error}");
     assert!(error.contains("too many connections for role"), "{error}");
-    worker.tell();
+    worker.ask_to_quit();
     assert_eq!(worker.ended().await.unwrap().failed, 1);
     session.run(&format!("DROP ROLE {role}")).await;
 }

@@ -128,7 +128,7 @@ async fn awake_and_not_its_own_any_more_it_only_stops() {
         let (session, process, since) = asleep(version, source).await;
         session.run(&format!("UPDATE {} SET status = 'failed'", table(source))).await;
         process.signal(Signal::CONT);
-        process.says("a heartbeat found that this session no longer runs it").await;
+        process.wait_for("a heartbeat found that this session no longer runs it").await;
         let after = format!("SELECT what FROM public.witness WHERE {since} ORDER BY id");
         wait_until("the work to be stopped", async || session.ask(&after).await.contains("stopped")).await;
         // It is still due, and the worker may have claimed it again by now.
@@ -148,7 +148,7 @@ async fn awake_without_its_connection_it_only_stops_and_another_has_run_the_task
         wait_until("the recovery", async || session.ask(recover).await == "recovered").await;
         other.began(1).await;
         process.signal(Signal::CONT);
-        process.says("connection lost").await;
+        process.wait_for("connection lost").await;
         let after = format!("SELECT what FROM public.witness WHERE {since} ORDER BY id");
         wait_until("the work to be stopped", async || session.ask(&after).await.contains("stopped")).await;
         assert_eq!(session.ask(&after).await, "stopped", "{version}");
@@ -176,7 +176,7 @@ async fn awake_without_its_connection_it_only_stops_and_another_has_the_item() {
         let worker = Worker::start(Worker::options(&session.info, "other"), other.clone());
         other.began(1).await;
         process.signal(Signal::CONT);
-        process.says("connection lost").await;
+        process.wait_for("connection lost").await;
         let after = format!("SELECT what FROM public.witness WHERE {since} ORDER BY id");
         wait_until("the work to be stopped", async || session.ask(&after).await.contains("stopped")).await;
         assert_eq!(session.ask(&after).await, "stopped", "{version}");
@@ -203,6 +203,6 @@ async fn a_resumed_worker_continues_once_a_heartbeat_confirms_its_lock() {
             "t",
             "{version} {source:?}: first the heartbeat, then the work"
         );
-        assert!(!process.said().contains("stopped"), "{}", process.said());
+        assert!(!process.log().contains("stopped"), "{}", process.log());
     }
 }

@@ -42,12 +42,12 @@ async fn the_functions_take_the_types_that_they_are_asked_for() {
         );
         let some = "SELECT count(*) FROM try_acquire_multiple_tasks('w', p_types => '{mail}')";
         assert_eq!(session.ask(some).await, "3", "{version}");
-        // Of several types the oldest, whatever they are called.
+        // Of several types the oldest, whatever their names.
         let claimed = "SELECT string_agg(task_id::text, ',' ORDER BY task_id) FROM claim_queue_items('w', 3, '{sleep,sql,sql,none}')";
         assert_eq!(session.ask(claimed).await, "1,2,5", "{version}");
         assert_eq!(session.ask("SELECT task_id FROM consume_task('{none}')").await, "");
         let due = "SELECT next_item_due_at('{sleep}') <= now(), next_item_due_at('{mail}') <= now(), next_item_due_at('{sql}') > now()";
-        assert_eq!(session.ask(due).await, "t|t|t", "{version}: what is processed may be lost one day");
+        assert_eq!(session.ask(due).await, "t|t|t", "{version}: an item in progress may be lost one day");
         assert_eq!(session.ask("SELECT task_id FROM consume_task('{sleep}')").await, "6");
         assert_eq!(
             session.ask("SELECT count(*) FROM claim_queue_items('w', 9)").await,
@@ -73,7 +73,7 @@ async fn a_worker_takes_only_known_permitted_and_selected_types() {
     wait_until("it to take its own", async || session.ask(TAKEN).await == "item sleep|2\ntask sleep|2").await;
     let two = Process::start("two", &[], &place);
     let expected = "item sleep|2\nitem sql|3\ntask sleep|2\ntask sql|3";
-    wait_until("the other to take what it knows", async || session.ask(TAKEN).await == expected).await;
+    wait_until("the other to take work of its types", async || session.ask(TAKEN).await == expected).await;
     for worker in [one, two] {
         worker.signal(Signal::TERM);
         let left = worker.ended().await;

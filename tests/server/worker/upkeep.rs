@@ -36,7 +36,7 @@ async fn unserved_types_are_reported_until_a_worker_takes_them() {
     let session = Session::open(&info).await;
     let place = target(version, &info).await;
     session.run(LATE).await;
-    assert_eq!(findings(&place).await, Vec::<String>::new(), "there is no worker");
+    assert_eq!(findings(&place).await, Vec::<String>::new(), "no worker exists");
     let one = Process::start("one", &["--types", "sleep,sql"], &place);
     wait_until("it to record its types", async || session.ask(WORKERS).await == "one|t|t|{sleep,sql}").await;
     let found = findings(&place).await;

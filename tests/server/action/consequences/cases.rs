@@ -2,7 +2,7 @@
 
 use locktop::model::consequence::DataEffect;
 
-/// How the state is recognized on the server, beside `state`.
+/// How the state is recognized on the server, in addition to `state`.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Event {
     None,

@@ -18,7 +18,7 @@ use tokio_postgres::Client;
 
 use cases::{CASES, Case, Event, WRITES};
 
-use super::stage::{is_there, pid};
+use super::stage::{is_connected, pid};
 use super::support::{self, database, deaf_client, is_oldest, open, wait_until};
 
 /// How many times in a row the session is seen in its state before the signal.
@@ -46,7 +46,7 @@ async fn view(info: &ConnInfo) -> Arc<View> {
 }
 
 /// The stated effect of a verb on a process.
-async fn said(info: &ConnInfo, verb: Verb, pid: i32) -> DataEffect {
+async fn stated_effect(info: &ConnInfo, verb: Verb, pid: i32) -> DataEffect {
     let view = view(info).await;
     let snapshot = view.with_snapshot().unwrap();
     snapshot.consequence(verb, snapshot.backend(pid).unwrap()).effect
@@ -91,7 +91,7 @@ async fn play(server: &EmbeddedServer, case: &'static Case, verb: Verb) {
     .await;
 
     let expected = if verb == Verb::Cancel { case.cancel } else { case.terminate };
-    assert_eq!(said(info, verb, victim_pid).await, expected, "{name}: the stated effect");
+    assert_eq!(stated_effect(info, verb, victim_pid).await, expected, "{name}: the stated effect");
 
     let function = if verb == Verb::Cancel { "pg_cancel_backend" } else { "pg_terminate_backend" };
     observer.execute(&format!("SELECT {function}($1)"), &[&victim_pid]).await.unwrap();
@@ -103,10 +103,10 @@ async fn play(server: &EmbeddedServer, case: &'static Case, verb: Verb) {
         row.and_then(|row| row.get::<_, Option<String>>(0))
     };
     match (verb, expected) {
-        // A signal that was without effect cannot be awaited: its session can still do what it could.
+        // A signal that was without effect cannot be awaited: its session can still run statements.
         (Verb::Cancel, DataEffect::Refused) => {
             victim.batch_execute("SELECT 2; COMMIT").await.ok();
-            assert!(is_there(&observer, victim_pid).await, "{name}");
+            assert!(is_connected(&observer, victim_pid).await, "{name}");
             let committed = case.before == WRITES;
             assert_eq!(
                 number(&observer, "SELECT count(*) FROM t WHERE id = 99").await,
@@ -120,7 +120,7 @@ async fn play(server: &EmbeddedServer, case: &'static Case, verb: Verb) {
             return;
         }
         (Verb::Cancel, _) => wait_until(&name, async || state().await.as_deref() != Some("active")).await,
-        _ => wait_until(&name, async || !is_there(&observer, victim_pid).await).await,
+        _ => wait_until(&name, async || !is_connected(&observer, victim_pid).await).await,
     }
     assert_eq!(
         number(&observer, "SELECT count(*) FROM t WHERE id = 99").await,

@@ -9,9 +9,9 @@ use locktop::pg::conninfo::ConnInfo;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio_postgres::Client;
 
-use super::super::stage::{is_there, pid};
+use super::super::stage::{is_connected, pid};
 use super::super::support::{self, conninfo, database, deaf_client, open, wait_until};
-use super::{number, said, view};
+use super::{number, stated_effect, view};
 
 const BOTH: [Verb; 2] = [Verb::Cancel, Verb::Terminate];
 
@@ -52,7 +52,7 @@ impl<'a> Stage<'a> {
     }
 
     async fn predicts(&self, verb: Verb, pid: i32, effect: DataEffect) {
-        assert_eq!(said(&self.info, verb, pid).await, effect, "{}: {verb:?}", self.server.version());
+        assert_eq!(stated_effect(&self.info, verb, pid).await, effect, "{}: {verb:?}", self.server.version());
     }
 
     /// It is a root, and no shortcut is offered against it; the reason.
@@ -209,7 +209,7 @@ async fn walsender(stage: &Stage<'_>) {
         let slots = "SELECT count(*) FROM pg_replication_slots WHERE slot_name = 'late'";
         wait_until("the slot's end", async || number(&stage.observer, slots).await == 0).await;
         drop(client);
-        wait_until("its end", async || !is_there(&stage.observer, victim).await).await;
+        wait_until("its end", async || !is_connected(&stage.observer, victim).await).await;
 
         let is_old = stage.server.version() < 15;
         let client = replicates(if is_old { "BASE_BACKUP FAST" } else { "BASE_BACKUP (CHECKPOINT 'fast')" });
@@ -218,10 +218,10 @@ async fn walsender(stage: &Stage<'_>) {
         stage.predicts(verb, victim, if is_cancel { DataEffect::NoneYet } else { DataEffect::Stops }).await;
         stage.signal(verb, victim).await;
         if is_cancel {
-            assert!(is_there(&stage.observer, victim).await, "a cancel has no effect on it");
+            assert!(is_connected(&stage.observer, victim).await, "a cancel has no effect on it");
             drop(client);
         }
-        wait_until("the end of the backup", async || !is_there(&stage.observer, victim).await).await;
+        wait_until("the end of the backup", async || !is_connected(&stage.observer, victim).await).await;
     }
 }
 

@@ -22,7 +22,7 @@ const JOBS: usize = 30;
 fn wake_after(worker: &Worker, notes: &Notes, results: usize) -> std::thread::JoinHandle<()> {
     let (pid, notes) = (Pid::from_child(&worker.child), notes.clone());
     std::thread::spawn(move || {
-        while notes.all().iter().filter(|line| line.starts_with("told")).count() < results {
+        while notes.all().iter().filter(|line| line.starts_with("result")).count() < results {
             std::thread::sleep(Duration::from_micros(200));
         }
         kill_process(pid, Signal::CONT).unwrap();
@@ -54,7 +54,7 @@ async fn oban(woken_after: usize) -> (usize, usize) {
     first.signal(Signal::STOP);
     let _second = system.start(FILE, &["work"]);
     system.watched(Some(("silent_after", 3.0))).await;
-    system.stage.look_until("all to be lost", |view| view.adapters.count(JobState::Lost) == JOBS).await;
+    system.stage.poll_until("all to be lost", |view| view.adapters.count(JobState::Lost) == JOBS).await;
     let over = "SELECT max(begun_at) + interval '4 s' < now() FROM runs";
     support::wait_until("each to be at its end", async || client.query_one(over, &[]).await.unwrap().get(0))
         .await;
@@ -106,7 +106,7 @@ async fn unlock(system: &mut System, before: Option<Timestamp>) -> Option<Timest
     };
     system
         .stage
-        .look_until("a lease to be held", |view| taken(view).is_some_and(|at| Some(at) > before))
+        .poll_until("a lease to be held", |view| taken(view).is_some_and(|at| Some(at) > before))
         .await;
     let view = system.stage.view();
     let context = PlanContext { view, rights: None, own_pids: &[], terminated: &[] };
@@ -152,9 +152,9 @@ async fn liquibase_lock_of_a_killed_and_of_a_running_deployment_is_ended() {
     support::wait_until("both to end", sessions(connected, 0)).await;
     let done = "SELECT string_agg(id, ' ' ORDER BY id) FROM databasechangelog";
     let done: String = client.query_one(done, &[]).await.unwrap().get(0);
-    assert_eq!(done, "1 2 2 3", "{:?} {:?}", second.said, third.said);
+    assert_eq!(done, "1 2 2 3", "{:?} {:?}", second.lines, third.lines);
     system
         .stage
-        .look_until("the lock to be free", |view| view.adapters.leases[0].state == LeaseState::Free)
+        .poll_until("the lock to be free", |view| view.adapters.leases[0].state == LeaseState::Free)
         .await;
 }

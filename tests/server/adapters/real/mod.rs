@@ -1,6 +1,7 @@
-//! Real systems with real workers, of which some are killed and some only stopped: what is told of their jobs, before the systems' own limits
-//! and after them, and whether what `y` copies does what it should. Of a worker that is stopped nobody may say that it is gone. They come from npm,
-//! `PyPI` and Debian, by `tests/systems/install.sh`, and take a minute: only where `LOCKTOP_LONG` is set.
+//! Real systems with real workers, some of which are killed and some only stopped: the reported state of
+//! their jobs, before the systems' own limits and after them, and the effect of the text that `y` copies. A
+//! stopped worker must not be reported as ended. The systems are installed from npm, `PyPI` and Debian by
+//! `tests/systems/install.sh`, and the tests take a minute: they run only if `LOCKTOP_LONG` is set.
 
 mod acting;
 mod systems;
@@ -21,12 +22,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::stage::Stage;
 use super::{all, server, support};
 
-/// Where they are installed, once for all.
+/// Where they are installed, once for all tests.
 const DIRECTORY: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/job-systems");
 /// Where the programs of their workers are.
 const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/systems");
 
-/// The program that runs the workers of a system, or why there is none.
+/// The program that runs the workers of a system, or why it is missing.
 async fn installed(name: &'static str) -> Result<String, String> {
     // One after the other: some share a folder.
     static INSTALLED: tokio::sync::Mutex<BTreeMap<&str, Result<String, String>>> =
@@ -41,8 +42,8 @@ async fn installed(name: &'static str) -> Result<String, String> {
 fn install(name: &str) -> Result<String, String> {
     let mut command = Command::new(Path::new(PROGRAMS).join("install.sh"));
     let output = command.args([DIRECTORY, name]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let answer = said.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let answer = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     let answer = answer.ok_or_else(|| format!("{output:?}"))?;
     answer.strip_prefix("missing ").map_or_else(|| Ok(answer.to_owned()), |why| Err(why.to_owned()))
 }
@@ -56,10 +57,10 @@ struct System {
 }
 
 impl System {
-    /// None where long tests are not wanted.
+    /// `None` if long tests are not requested.
     async fn new(name: &'static str) -> Option<Self> {
         if !support::is_long() {
-            println!("{name}: only where LOCKTOP_LONG is set");
+            println!("{name}: only if LOCKTOP_LONG is set");
             return None;
         }
         let program =
@@ -88,7 +89,7 @@ impl System {
         command
     }
 
-    /// Runs something to its end.
+    /// Runs a program to its end.
     fn run(&self, file: &str, arguments: &[&str]) {
         let output = self.command(file, arguments).output().unwrap();
         assert!(output.status.success(), "{}: {arguments:?}: {output:?}", self.name);
@@ -97,8 +98,8 @@ impl System {
     /// A worker, as soon as it works.
     async fn work(&self, file: &str, arguments: &[&str]) -> Worker {
         let worker = self.start(file, arguments);
-        support::wait_until(&format!("a worker of {} to work: {:?}", self.name, worker.said), async || {
-            worker.said.lock().unwrap().iter().any(|line| line == "working")
+        support::wait_until(&format!("a worker of {} to work: {:?}", self.name, worker.lines), async || {
+            worker.lines.lock().unwrap().iter().any(|line| line == "working")
         })
         .await;
         worker
@@ -107,21 +108,22 @@ impl System {
     fn start(&self, file: &str, arguments: &[&str]) -> Worker {
         let mut child =
             self.command(file, arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let said = Arc::<Mutex<Vec<String>>>::default();
+        let lines = Arc::<Mutex<Vec<String>>>::default();
         let listen = |from: Box<dyn std::io::Read + Send>| {
-            let said = Arc::clone(&said);
+            let lines = Arc::clone(&lines);
             std::thread::spawn(move || {
                 for line in BufReader::new(from).lines().map_while(Result::ok) {
-                    said.lock().unwrap().push(line);
+                    lines.lock().unwrap().push(line);
                 }
             });
         };
         listen(Box::new(child.stdout.take().unwrap()));
         listen(Box::new(child.stderr.take().unwrap()));
-        Worker { child, said }
+        Worker { child, lines }
     }
 
-    /// Begins to look, with the adapters as they come, but that they may act, and for a setting that was made short.
+    /// Starts polling, with the built-in adapters, which are permitted to act here, and with one setting
+    /// shortened.
     async fn watched(&mut self, setting: Option<(&str, f64)>) {
         let allow = |adapter: Arc<Adapter>| Adapter { allows_actions: true, ..Adapter::clone(&adapter) };
         let mut adapters: Vec<Adapter> = all().into_iter().map(allow).collect();
@@ -135,36 +137,37 @@ impl System {
         self.stage.adapters(adapters.into_iter().map(Arc::new).collect()).await;
     }
 
-    /// Sessions of workers, as they are known by in the last snapshot.
+    /// The number of worker sessions in the last snapshot.
     fn sessions(&self) -> Option<u64> {
         self.stage.view().snapshot.as_ref()?.adapters.first()?.sessions
     }
 
-    /// Looks until a job is an orphan by its lock.
+    /// Polls until a job is an orphan by its lock.
     async fn orphaned(&mut self, job: &str) -> JobRow {
         let of =
             |view: &View| view.adapters.rows.iter().find(|row| row.job.name.as_deref() == Some(job)).cloned();
         let is_orphan = |view: &View| of(view).is_some_and(|row| row.judged.state == JobState::Orphan);
-        self.stage.look_until("an orphan", is_orphan).await;
+        self.stage.poll_until("an orphan", is_orphan).await;
         of(self.stage.view()).unwrap()
     }
 
-    /// The same once more, after what runs was read twice anew: what was under way at the first may be from before.
-    async fn still_told(&mut self, job: &str, state: &str, proof: &str) -> JobRow {
+    /// The same, after the running jobs were read twice again: the first of these reads may have begun
+    /// before.
+    async fn still_reported(&mut self, job: &str, state: &str, proof: &str) -> JobRow {
         for _ in 0..2 {
             let before = read_at(self.stage.view());
-            self.stage.look_until("what runs to be read again", |view| read_at(view) > before).await;
+            self.stage.poll_until("the running jobs to be read again", |view| read_at(view) > before).await;
         }
-        self.told(job, state, proof).await
+        self.reported(job, state, proof).await
     }
 
-    /// Looks until a job is told so. At no look is anything an orphan.
-    async fn told(&mut self, job: &str, state: &str, proof: &str) -> JobRow {
+    /// Polls until a job is reported in this state. No snapshot has an orphan.
+    async fn reported(&mut self, job: &str, state: &str, proof: &str) -> JobRow {
         let what = format!("{job} of {} to be {state} by {proof}", self.name);
         let of =
             |view: &View| view.adapters.rows.iter().find(|row| row.job.name.as_deref() == Some(job)).cloned();
         self.stage
-            .look_until(&what, |view| {
+            .poll_until(&what, |view| {
                 assert_eq!(view.adapters.count(JobState::Orphan), 0, "{what}: {:?}", view.adapters.rows);
                 of(view).is_some_and(|row| {
                     row.judged.state.as_str() == state && row.judged.proof.as_str() == proof
@@ -180,7 +183,7 @@ fn read_at(view: &View) -> Option<Timestamp> {
     view.snapshot.as_ref()?.adapters.first()?.jobs.get(&Part::Running)?.taken_at
 }
 
-/// A port of this machine behind which a socket is: the driver of Java knows no sockets of files.
+/// A local port that forwards to the server's socket: the Java driver does not support Unix sockets.
 fn port_before(socket: PathBuf) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -202,10 +205,10 @@ fn port_before(socket: PathBuf) -> u16 {
     port
 }
 
-/// A process that works.
+/// A worker process.
 struct Worker {
     child: Child,
-    said: Arc<Mutex<Vec<String>>>,
+    lines: Arc<Mutex<Vec<String>>>,
 }
 
 impl Worker {

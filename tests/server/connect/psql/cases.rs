@@ -1,24 +1,24 @@
-//! The table.
+//! The table of cases.
 //!
-//! In braces: `{P}` the server's port, `{D}` the directory of its socket and `{E}` the same percent-encoded, `{R}` the port of a server
-//! whose sessions are read-only, `{F}` a port where nobody listens, `{H}` the home directory, `{CRT}` the server's own certificate,
-//! `{ME}` who runs this.
+//! In braces: `{P}` the server's port, `{D}` the directory of its socket and `{E}` the same percent-encoded,
+//! `{R}` the port of a server whose sessions are read-only, `{F}` a port without a listener, `{H}` the home
+//! directory, `{CRT}` the server's own certificate, `{ME}` the operating system user.
 
-/// What is expected of a case.
+/// The expected result of a case.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Expected {
-    /// What psql does.
+    /// The same as psql.
     AsPsql,
-    /// What psql does from this version on; one that is older does not know it, and the documentation of the new one says whether it
-    /// works.
+    /// The same as psql from this version on. An older psql does not support it; the flag is whether it works
+    /// according to the documentation of the newer one.
     Since(u32, bool),
-    /// psql takes it and we do not, for this reason.
+    /// psql accepts it and locktop does not, for this reason.
     Stricter(&'static str),
     /// The other way round.
     Laxer(&'static str),
 }
 
-/// What is given.
+/// The input of a case.
 #[derive(Debug)]
 pub(super) struct Case {
     pub(super) target: Option<&'static str>,
@@ -225,7 +225,7 @@ dbname=postgres"),
     case("postgresql://127.0.0.1:{P}/postgres?ssl=yes"),
     case("postgresql://127.0.0.1:{P}/postgres?service=none"),
     case("postgresql://nobody-here@{E}:{P}/postgres"),
-    // Flags, and what they do not override.
+    // Flags, and the settings that they do not override.
     Case::none().flags(&["-h", "{D}", "-p", "{P}"]),
     Case::none().flags(&["-h", "{D}", "-p", "{P}", "-d", "postgres"]),
     case("postgres").flags(&["-h", "{D}", "-p", "{P}"]),
@@ -298,7 +298,7 @@ dbname=postgres"),
     case("host=127.0.0.1 port={P} dbname=postgres user=alice password=right replication=''"),
     case("host=127.0.0.1 port={P} dbname=postgres user=alice password=right keepalives_idle=0").laxer("documented as the default of the system; on Linux libpq asks that for zero, which it refuses"),
     case("host=127.0.0.1 port={P} dbname=postgres user=alice password=right keepalives_idle=-5").laxer("documented as the default of the system; on Linux libpq asks that for zero, which it refuses"),
-    // Several places, and what they have to be.
+    // Several servers, and the session attributes that are required.
     case("host=127.0.0.1,127.0.0.1 port={F},{P} dbname=postgres user=crowd "),
     case("host=127.0.0.1,{D} port={F},{P} dbname=postgres user=crowd "),
     case("host={H},{D} port={P} dbname=postgres user=crowd "),
@@ -308,7 +308,7 @@ dbname=postgres"),
     case("hostaddr=127.0.0.1,127.0.0.1 port={F},{P} dbname=postgres user=crowd "),
     case("host=127.0.0.1,127.0.0.1 port={F},{F} dbname=postgres user=crowd "),
     case("host=127.0.0.1,127.0.0.1, port={F},{P},{P} dbname=postgres user=crowd "),
-    case("host=127.0.0.1,127.0.0.1 port={P},x dbname=postgres user=crowd ").stricter("a port that is none is said at once, and not when the other places are down"),
+    case("host=127.0.0.1,127.0.0.1 port={P},x dbname=postgres user=crowd ").stricter("an invalid port is rejected immediately, not only when the other servers are down"),
     case("host=127.0.0.1 port={P} dbname=postgres user=crowd target_session_attrs=any"),
     case("host=127.0.0.1 port={P} dbname=postgres user=crowd target_session_attrs=read-write"),
     case("host=127.0.0.1 port={P} dbname=postgres user=crowd target_session_attrs=read-only"),
@@ -326,7 +326,7 @@ dbname=postgres"),
     case("host=127.0.0.1 port={P} dbname=postgres user=alice password=right load_balance_hosts=disable").since(16, true),
     case("host=127.0.0.1 port={P} dbname=postgres user=alice password=right load_balance_hosts=random").since(16, true),
     case("host=127.0.0.1 port={P} dbname=postgres user=alice password=right load_balance_hosts=nonsense").since(16, false),
-    // TLS, where the server has a certificate that nobody else signed.
+    // TLS, with a self-signed certificate of the server.
     case("host=127.0.0.1 port={P} dbname=postgres user=alice password=right sslmode='disable'"),
     case("host=127.0.0.1 port={P} dbname=postgres user=alice password=right sslmode='allow'"),
     case("host=127.0.0.1 port={P} dbname=postgres user=alice password=right sslmode='prefer'"),
@@ -376,7 +376,7 @@ dbname=postgres"),
     case("host=127.0.0.1 port={P} dbname=postgres user=alice password=right replication=nonsense"),
     case("host=127.0.0.1 port={P} dbname=postgres user=alice password=right replication=off"),
     case("host={D} port={P} dbname=postgres requirepeer=nobody-at-all"),
-    // Ways of authentication.
+    // Authentication methods.
     case("host=127.0.0.1 port={P} dbname=postgres user=alice password=right require_auth=scram-sha-256").since(16, true),
     case("host=127.0.0.1 port={P} dbname=postgres user=alice password=right require_auth=!scram-sha-256").since(16, false),
     case("host=127.0.0.1 port={P} dbname=postgres user=alice password=right require_auth=md5").since(16, false),

@@ -1,7 +1,9 @@
-//! Connection strings, flags, variables and files: what locktop makes of them is what `psql` does, on the same server.
+//! Connection strings, flags, variables and files: locktop interprets them as `psql` does, on the same
+//! server.
 //!
-//! Each case is given to both. Where both get in, they must be at the same place, as the same role, in the same database, with the same
-//! settings; where psql is refused, so must we be, and before any connection where psql says so before any.
+//! Each case is given to both. If both connect, they must have connected to the same server, as the same
+//! role, to the same database, with the same settings. If psql is refused, locktop must be refused too, and
+//! without connecting if psql reports the error without connecting.
 
 mod cases;
 mod verdict;
@@ -13,7 +15,7 @@ use cases::{CASES, Case, Expected};
 pub(super) use verdict::psql;
 use verdict::{Verdict, World};
 
-/// What the cases need beside what [`Server`] has.
+/// The objects that the cases need in addition to those of [`Server`].
 const MORE: [&str; 6] = [
     r#"create role "o'neil" login"#,
     r#"create role "jürgen" login password 'pässword'"#,
@@ -46,11 +48,11 @@ async fn the_table_agrees_with_psql() {
     let (mut wrong, mut refused) = (Vec::new(), 0);
     for case in CASES {
         let home = world.home(case);
-        let ours = world.ours(case, home.path()).await;
-        let theirs = world.psql(case, home.path());
-        refused += usize::from(!matches!(theirs, Verdict::In(_)));
-        if let Err(why) = agree(case, version, &ours, &theirs) {
-            wrong.push(format!("{case:?}\n    {why}\n    locktop: {ours}\n    psql {version}: {theirs}"));
+        let locktop = world.locktop(case, home.path()).await;
+        let psql = world.psql(case, home.path());
+        refused += usize::from(!matches!(psql, Verdict::In(_)));
+        if let Err(why) = agree(case, version, &locktop, &psql) {
+            wrong.push(format!("{case:?}\n    {why}\n    locktop: {locktop}\n    psql {version}: {psql}"));
         }
     }
     assert!(CASES.len() >= 150, "{} cases", CASES.len());
@@ -58,32 +60,32 @@ async fn the_table_agrees_with_psql() {
     assert!(wrong.is_empty(), "{} of {} cases differ:\n{}", wrong.len(), CASES.len(), wrong.join("\n"));
 }
 
-fn agree(case: &Case, version: u32, ours: &Verdict, theirs: &Verdict) -> Result<(), String> {
+fn agree(case: &Case, version: u32, locktop: &Verdict, psql: &Verdict) -> Result<(), String> {
     match case.expected {
-        // A psql that does not know it yet says nothing of what it means.
+        // The result of a psql that does not support it yet has no meaning.
         Expected::Since(since, works) if version < since => {
-            let same = works == matches!(ours, Verdict::In(_));
+            let same = works == matches!(locktop, Verdict::In(_));
             return same.then_some(()).ok_or_else(|| format!("documented from {since} on: works is {works}"));
         }
         Expected::AsPsql | Expected::Since(_, _) => {}
         Expected::Stricter(why) => {
-            let as_said = matches!((ours, theirs), (Verdict::Refused(_), Verdict::In(_)));
-            return as_said.then_some(()).ok_or_else(|| format!("not as said: {why}"));
+            let as_expected = matches!((locktop, psql), (Verdict::Refused(_), Verdict::In(_)));
+            return as_expected.then_some(()).ok_or_else(|| format!("not as expected: {why}"));
         }
         Expected::Laxer(why) => {
-            let as_said =
-                matches!((ours, theirs), (Verdict::In(_), Verdict::Refused(_) | Verdict::Failed(_)));
-            return as_said.then_some(()).ok_or_else(|| format!("not as said: {why}"));
+            let as_expected =
+                matches!((locktop, psql), (Verdict::In(_), Verdict::Refused(_) | Verdict::Failed(_)));
+            return as_expected.then_some(()).ok_or_else(|| format!("not as expected: {why}"));
         }
     }
-    match (ours, theirs) {
+    match (locktop, psql) {
         (Verdict::In(a), Verdict::In(b)) if a == b => Ok(()),
-        (Verdict::In(_), Verdict::In(_)) => Err("not at the same place in the same way".to_owned()),
-        // What is wrong with a setting may well be said before anybody is asked, but not later than psql says it.
+        (Verdict::In(_), Verdict::In(_)) => Err("two different sessions".to_owned()),
+        // An error in a setting may be reported before connecting, but not later than psql reports it.
         (Verdict::Refused(_), Verdict::Refused(_) | Verdict::Failed(_))
         | (Verdict::Failed(_), Verdict::Failed(_)) => Ok(()),
-        (Verdict::Failed(_), Verdict::Refused(_)) => Err("psql says it before it connects".to_owned()),
-        _ => Err("one gets in and the other does not".to_owned()),
+        (Verdict::Failed(_), Verdict::Refused(_)) => Err("psql reports it before it connects".to_owned()),
+        _ => Err("only one of the two connects".to_owned()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What comes of a case, here and in psql.
+//! The result of a case, in locktop and in psql.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,11 +11,11 @@ use locktop::pg::conninfo::{ConnInfo, Flags, Sources};
 use super::super::server::{Server, free_port};
 use super::cases::Case;
 
-/// What came of it.
+/// The result of a case.
 pub(super) enum Verdict {
-    /// A session, and what is known of it.
+    /// A session, and its facts.
     In(String),
-    /// Refused before anybody was asked.
+    /// Refused before connecting.
     Refused(String),
     /// No session.
     Failed(String),
@@ -31,7 +31,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Where the session is and as whom, with the settings that were asked for.
+/// The server, database and role of the session, with the requested settings.
 const FACTS: &str =
     "select concat_ws('|', current_user, current_database(), current_setting('application_name'),
     coalesce(host(inet_server_addr()), 'socket'), current_setting('port'),
@@ -39,7 +39,7 @@ const FACTS: &str =
     (select version from pg_stat_ssl where pid = pg_backend_pid()),
     current_setting('geqo'), current_setting('work_mem'), current_setting('geqo_threshold'))";
 
-/// What a case may speak of in braces.
+/// The values of the names in braces.
 pub(super) struct World(BTreeMap<&'static str, String>);
 
 impl World {
@@ -71,7 +71,7 @@ impl World {
         home
     }
 
-    pub(super) async fn ours(&self, case: &Case, home: &Path) -> Verdict {
+    pub(super) async fn locktop(&self, case: &Case, home: &Path) -> Verdict {
         let env: BTreeMap<&str, String> =
             case.env.iter().map(|(name, value)| (*name, self.fill(value, home))).collect();
         let target = case.target.map(|target| self.fill(target, home));
@@ -137,7 +137,7 @@ pub(crate) fn psql() -> Command {
     Command::new(programs.pop().unwrap_or_else(|| "psql".into()))
 }
 
-/// The major version of the psql that is there.
+/// The major version of the installed psql.
 pub(super) fn psql_version() -> u32 {
     let output = psql().arg("--version").output().expect(MISSING);
     let text = String::from_utf8(output.stdout).unwrap();

@@ -12,7 +12,7 @@ pub(super) struct Authority {
     name: &'static str,
 }
 
-/// A certificate to be.
+/// A certificate to make.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted<'a> {
     pub(super) name: &'a str,
@@ -23,7 +23,7 @@ pub(super) struct Wanted<'a> {
 }
 
 impl Authority {
-    /// One of its own.
+    /// An authority with a self-signed certificate.
     pub(super) fn new(directory: &Path, name: &'static str) -> Self {
         Self::with(directory, name, AUTHORITY)
     }
@@ -36,7 +36,7 @@ impl Authority {
         authority
     }
 
-    /// One whose certificate is another's work.
+    /// An authority whose certificate is signed by this one.
     pub(super) fn under(&self, name: &'static str) -> Self {
         self.under_with(name, AUTHORITY)
     }
@@ -174,7 +174,7 @@ impl Authority {
     }
 }
 
-/// What makes a list of revoked certificates one of version 2.
+/// The extensions that make a list of revoked certificates one of version 2.
 const VERSION_2: &str =
     "crlnumber=NUMBER\ncrl_extensions=more\n[more]\nauthorityKeyIdentifier=keyid:always\n";
 

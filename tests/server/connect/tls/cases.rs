@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::HOST;
 use super::authority::{Authority, Wanted};
 
-/// A certificate of the server, and what is said of it where it is refused.
+/// A certificate of the server, and the reported error if it is refused.
 pub(super) struct Case {
     pub(super) name: &'static str,
     pub(super) certificate: PathBuf,
@@ -13,7 +13,7 @@ pub(super) struct Case {
     pub(super) root: PathBuf,
     /// The host.
     pub(super) host: &'static str,
-    /// What the error speaks of in `verify-ca` and in `verify-full`; none where it works.
+    /// A part of the error in `verify-ca` and in `verify-full`; `None` if it works.
     pub(super) errors: [Option<&'static str>; 2],
 }
 
@@ -23,7 +23,7 @@ const fn always(error: &'static str) -> [Option<&'static str>; 2] {
     [Some(error), Some(error)]
 }
 
-/// In `verify-full` alone.
+/// Only in `verify-full`.
 const fn name(error: &'static str) -> [Option<&'static str>; 2] {
     [None, Some(error)]
 }
@@ -149,9 +149,9 @@ impl Maker<'_> {
                 self.expired("expired", &self.good),
                 always("the server's certificate expired at 20"),
             ),
-            self.case("over one in between", chain, WORKS),
+            self.case("over an intermediate", chain, WORKS),
             self.case(
-                "over one in between that is not shown",
+                "over an intermediate that is not sent",
                 beneath,
                 always("signed by \"CN=between,O=test\", which is not among"),
             ),
@@ -180,7 +180,7 @@ impl Maker<'_> {
         ]
     }
 
-    /// What an authority may sign, and what a key is for.
+    /// The limits on what an authority can sign, and on the usage of a key.
     fn limits(&self) -> Vec<Case> {
         let authority = "basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign,cRLSign\n";
         let constrained = self.ca.under_with(
@@ -260,7 +260,7 @@ impl Maker<'_> {
             with(
                 alone.certificate(),
                 self.case(
-                    "none in between where none may be",
+                    "no intermediate where none is permitted",
                     alone.issue(
                         "server",
                         Wanted { name: "shallow", subject: "/CN=x", extensions: &self.good, days: 30 },

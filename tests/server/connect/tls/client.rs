@@ -1,4 +1,4 @@
-//! Certificates of ours, for servers that want one.
+//! Client certificates, for servers that request one.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::super::super::dashboard::Dashboard;
 use super::super::server::{Server, info, run};
 use super::super::{connected, refused};
 use super::authority::{Authority, Wanted};
-use super::{HOST, Verdict, ours, theirs};
+use super::{HOST, Verdict, locktop_verdict, psql_verdict};
 
 /// A server that lets `certified` in by certificate alone, and the files to try.
 struct Stage {
@@ -43,12 +43,17 @@ impl Stage {
         format!("host={HOST} hostaddr=127.0.0.1 port={} dbname=postgres {more}", self.server.port)
     }
 
-    /// Both come to this verdict; what ours says is returned.
+    /// Asserts that both programs reach this verdict; returns the error of locktop.
     async fn verdict(&self, more: &str, expected: Verdict) -> String {
         let target = self.target(more);
-        let ((mine, said), (psql, theirs)) = (ours(&target).await, theirs(&target, self.home.path()));
-        assert_eq!((mine, psql), (expected, expected), "{target}\n    locktop: {said}\n    psql: {theirs}");
-        said
+        let ((verdict, error), (psql, psql_error)) =
+            (locktop_verdict(&target).await, psql_verdict(&target, self.home.path()));
+        assert_eq!(
+            (verdict, psql),
+            (expected, expected),
+            "{target}\n    locktop: {error}\n    psql: {psql_error}"
+        );
+        error
     }
 }
 
@@ -86,28 +91,28 @@ async fn a_server_that_wants_a_certificate() {
         )
     };
     stage.verdict(&with(&good, "certified.key"), Verdict::Encrypted).await;
-    // In every mode that comes to TLS.
+    // In every mode that uses TLS.
     for (mode, verdict) in
         [("disable", Verdict::No), ("allow", Verdict::Encrypted), ("prefer", Verdict::Encrypted)]
     {
         let asked = with(&good, "certified.key").replace("sslmode=require", &format!("sslmode={mode}"));
         stage.verdict(&asked, verdict).await;
     }
-    let said = stage.verdict("user=certified sslmode=require", Verdict::No).await;
-    assert!(said.contains("certificate"), "{said}");
-    let said = stage.verdict(&with(&other, "somebody.key"), Verdict::No).await;
-    assert!(said.contains("certified"), "{said}");
-    let said = stage.verdict(&with(&foreign, "foreign.key"), Verdict::No).await;
-    assert!(said.contains("does not accept the client certificate"), "{said}");
-    let said = stage.verdict(&with(&good, "somebody.key"), Verdict::No).await;
-    assert!(said.contains("is not the key of"), "{said}");
-    let said = stage.verdict(&with(&good, "none.key"), Verdict::No).await;
-    assert!(said.contains("but not its key"), "{said}");
-    let said = stage.verdict(&with(&stage.ca.file("certified.key"), "certified.key"), Verdict::No).await;
-    assert!(said.contains("has no certificate in PEM"), "{said}");
-    // One that is not there is none.
+    let error = stage.verdict("user=certified sslmode=require", Verdict::No).await;
+    assert!(error.contains("certificate"), "{error}");
+    let error = stage.verdict(&with(&other, "somebody.key"), Verdict::No).await;
+    assert!(error.contains("certified"), "{error}");
+    let error = stage.verdict(&with(&foreign, "foreign.key"), Verdict::No).await;
+    assert!(error.contains("does not accept the client certificate"), "{error}");
+    let error = stage.verdict(&with(&good, "somebody.key"), Verdict::No).await;
+    assert!(error.contains("is not the key of"), "{error}");
+    let error = stage.verdict(&with(&good, "none.key"), Verdict::No).await;
+    assert!(error.contains("but not its key"), "{error}");
+    let error = stage.verdict(&with(&stage.ca.file("certified.key"), "certified.key"), Verdict::No).await;
+    assert!(error.contains("has no certificate in PEM"), "{error}");
+    // A missing file is no certificate.
     stage.verdict(&with(&stage.ca.file("none.crt"), "none.key"), Verdict::No).await;
-    // Beside a password.
+    // Together with a password.
     let both = |password| {
         format!(
             "user=twice password={password} sslmode=require sslcert={} sslkey={}",
@@ -118,7 +123,7 @@ async fn a_server_that_wants_a_certificate() {
     stage.verdict(&both("right"), Verdict::Encrypted).await;
     stage.verdict(&both("wrong"), Verdict::No).await;
     stage.verdict("user=twice password=right sslmode=require", Verdict::No).await;
-    // One that nobody asked for is not shown, and may be required.
+    // A certificate may also be sent if pg_hba.conf requires none; `sslcertmode` can require or disable it.
     let crowd = format!(
         "user=crowd sslmode=require sslcert={} sslkey={}",
         shown(&good),
@@ -140,8 +145,8 @@ async fn a_server_that_wants_a_certificate() {
     }
     std::fs::set_permissions(own.join("postgresql.key"), std::fs::Permissions::from_mode(0o600)).unwrap();
     let target = stage.target("user=certified sslmode=require");
-    // The server's own certificate is of nobody in the file, which counts in this mode too.
-    assert_eq!(theirs(&target, stage.home.path()).0, Verdict::No);
+    // No authority in the file has signed the server's certificate, and the file counts in this mode too.
+    assert_eq!(psql_verdict(&target, stage.home.path()).0, Verdict::No);
     let sources = locktop::pg::conninfo::Sources {
         env: &|_| None,
         home: Some(stage.home.path().to_owned()),
@@ -150,7 +155,7 @@ async fn a_server_that_wants_a_certificate() {
     let resolve = || locktop::pg::conninfo::ConnInfo::resolve(&sources).unwrap();
     assert!(refused(&resolve()).await.to_string().contains("is self-signed"), "by the file of authorities");
     std::fs::remove_file(own.join("root.crt")).unwrap();
-    assert_eq!(theirs(&target, stage.home.path()).0, Verdict::Encrypted);
+    assert_eq!(psql_verdict(&target, stage.home.path()).0, Verdict::Encrypted);
     connected(&resolve()).await;
 }
 
@@ -166,8 +171,8 @@ async fn keys_that_others_may_read_and_keys_that_are_encrypted() {
     let mode =
         |file: &Path, mode| std::fs::set_permissions(file, std::fs::Permissions::from_mode(mode)).unwrap();
     mode(&key, 0o644);
-    let said = stage.verdict(&with(&key, ""), Verdict::No).await;
-    assert!(said.contains("can be read by other users: chmod 600"), "{said}");
+    let error = stage.verdict(&with(&key, ""), Verdict::No).await;
+    assert!(error.contains("can be read by other users: chmod 600"), "{error}");
     mode(&key, 0o600);
 
     let locked = |name: &str, arguments: &[&str]| {
@@ -178,21 +183,21 @@ async fn keys_that_others_may_read_and_keys_that_are_encrypted() {
     };
     let encrypted = locked("locked.key", &["pkcs8", "-topk8", "-passout", "pass:open sesame"]);
     stage.verdict(&with(&encrypted, "sslpassword='open sesame'"), Verdict::Encrypted).await;
-    let said = stage.verdict(&with(&encrypted, "sslpassword=wrong"), Verdict::No).await;
-    assert!(said.contains("the password does not decrypt the key"), "{said}");
+    let error = stage.verdict(&with(&encrypted, "sslpassword=wrong"), Verdict::No).await;
+    assert!(error.contains("the password does not decrypt the key"), "{error}");
     let scrypt = locked("scrypt.key", &["pkcs8", "-topk8", "-scrypt", "-passout", "pass:open sesame"]);
     stage.verdict(&with(&scrypt, "sslpassword='open sesame'"), Verdict::Encrypted).await;
-    // What `openssl req` makes.
+    // As `openssl req` makes it.
     let des3 = locked("des3.key", &["pkcs8", "-topk8", "-v2", "des3", "-passout", "pass:open sesame"]);
     stage.verdict(&with(&des3, "sslpassword='open sesame'"), Verdict::Encrypted).await;
     let der = locked("der.key", &["pkcs8", "-topk8", "-nocrypt", "-outform", "DER"]);
     stage.verdict(&with(&der, ""), Verdict::Encrypted).await;
-    // Without a password somebody has to be asked.
+    // Without a password the user has to be asked for it.
     let locked_up = info(&stage.target(&with(&encrypted, "")));
     let error = refused(&locked_up).await;
     assert_eq!(error.needs_key_password(), Some(encrypted.as_path()), "{error}");
     connected(&locked_up.clone().with_key_password(Secret::new("open sesame"))).await;
-    // The way of old versions of OpenSSL is refused with the remedy; libpq takes it.
+    // The format of old versions of OpenSSL is refused with the remedy; libpq accepts it.
     let old = locked("old.key", &["ec", "-aes256", "-passout", "pass:open sesame"]);
     let text = std::fs::read_to_string(&old).unwrap();
     if text.contains("Proc-Type: 4,ENCRYPTED") {
@@ -201,7 +206,7 @@ async fn keys_that_others_may_read_and_keys_that_are_encrypted() {
     }
 }
 
-/// As psql does: on the terminal, without an echo, and only when TLS comes to it.
+/// As psql does: on the terminal, without an echo, and only when TLS needs it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_password_of_a_key_is_asked_for() {
     let stage = Stage::new().await;
@@ -229,7 +234,7 @@ async fn the_password_of_a_key_is_asked_for() {
     dashboard.again((120, 35), &target, &[]);
     dashboard.screen.wait("the prompt", |seen| String::from_utf8_lossy(&seen.raw).contains(&prompt));
     dashboard.screen.write(b"wrong\r");
-    let said = format!("the password does not decrypt the key {}", shown(&encrypted));
-    dashboard.screen.wait("the refusal", |seen| String::from_utf8_lossy(&seen.raw).contains(&said));
+    let error = format!("the password does not decrypt the key {}", shown(&encrypted));
+    dashboard.screen.wait("the refusal", |seen| String::from_utf8_lossy(&seen.raw).contains(&error));
     assert_eq!(dashboard.screen.wait_exit(), 1);
 }

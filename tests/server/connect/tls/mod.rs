@@ -1,4 +1,5 @@
-//! TLS by libpq's modes: with every kind of certificate and in every mode locktop comes to psql's verdict, and says which check failed.
+//! TLS in libpq's modes: with every kind of certificate and in every mode locktop reaches psql's verdict, and
+//! reports which check failed.
 
 mod authority;
 mod cases;
@@ -17,7 +18,7 @@ use authority::{Authority, Wanted};
 
 const MODES: [&str; 6] = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
 
-/// The host that is asked for; its address is given beside it.
+/// The host of the connection string; its address is given separately.
 const HOST: &str = "db.example.test";
 
 /// A session with TLS, one without, or none and why.
@@ -30,7 +31,7 @@ enum Verdict {
 
 const FACTS: &str = "select ssl::text from pg_stat_ssl where pid = pg_backend_pid()";
 
-async fn ours(target: &str) -> (Verdict, String) {
+async fn locktop_verdict(target: &str) -> (Verdict, String) {
     match connect(&info(target)).await {
         Err(error) => (Verdict::No, error.to_string()),
         Ok(connection) => {
@@ -40,7 +41,7 @@ async fn ours(target: &str) -> (Verdict, String) {
     }
 }
 
-fn theirs(target: &str, home: &Path) -> (Verdict, String) {
+fn psql_verdict(target: &str, home: &Path) -> (Verdict, String) {
     let output = psql()
         .args(["-X", "-A", "-t", "-q", "-w", "-c", FACTS, target])
         .env_clear()
@@ -62,7 +63,7 @@ async fn serve(server: &Server, certificate: &Path) {
     let shown = certificate.display();
     admin.client.batch_execute(&format!("alter system set ssl_cert_file = '{shown}'")).await.unwrap();
     admin.client.batch_execute("select pg_reload_conf()").await.unwrap();
-    // The postmaster loads it when it hears the signal; who connects then is a child of that.
+    // The postmaster loads it when it receives the signal; the backends of later connections inherit it.
     support::wait_until("the server to use the certificate", async || {
         let connection = server.admin().await;
         let row = connection.client.query_one("show ssl_cert_file", &[]).await.unwrap();
@@ -94,7 +95,8 @@ async fn every_certificate_in_every_mode_as_in_psql() {
                     "host={} hostaddr=127.0.0.1 port={} dbname=postgres user=crowd sslmode={mode}{root_setting}",
                     case.host, server.port
                 );
-                let ((mine, said), (psql, theirs)) = (ours(&target).await, theirs(&target, home.path()));
+                let ((verdict, error), (psql, psql_error)) =
+                    (locktop_verdict(&target).await, psql_verdict(&target, home.path()));
                 cells += 1;
                 let expected = match (mode, root) {
                     ("verify-ca", Some(_)) => case.errors[0],
@@ -102,11 +104,11 @@ async fn every_certificate_in_every_mode_as_in_psql() {
                     ("verify-ca" | "verify-full", None) => Some("the file of authorities"),
                     _ => None,
                 };
-                let named = mine != Verdict::No || expected.is_none_or(|words| said.contains(words));
-                let worded = expected.is_some() == (mine == Verdict::No) || !mode.starts_with("verify");
-                if mine != psql || !named || !worded {
+                let named = verdict != Verdict::No || expected.is_none_or(|words| error.contains(words));
+                let worded = expected.is_some() == (verdict == Verdict::No) || !mode.starts_with("verify");
+                if verdict != psql || !named || !worded {
                     wrong.push(format!(
-                        "{}, {mode}, {root:?}\n    locktop: {mine:?} {said}\n    psql: {psql:?} {theirs}",
+                        "{}, {mode}, {root:?}\n    locktop: {verdict:?} {error}\n    psql: {psql:?} {psql_error}",
                         case.name
                     ));
                 }
@@ -146,10 +148,11 @@ async fn a_revoked_certificate() {
                 server.port,
                 ca.certificate().display()
             );
-            let ((mine, said), (psql, theirs)) = (ours(&target).await, theirs(&target, home.path()));
+            let ((verdict, error), (psql, psql_error)) =
+                (locktop_verdict(&target).await, psql_verdict(&target, home.path()));
             let expected = if revoked && counts { Verdict::No } else { Verdict::Encrypted };
-            assert_eq!((mine, psql), (expected, expected), "{target}: {said} {theirs}");
-            assert!(mine != Verdict::No || said.contains("it was revoked"), "{said}");
+            assert_eq!((verdict, psql), (expected, expected), "{target}: {error} {psql_error}");
+            assert!(verdict != Verdict::No || error.contains("it was revoked"), "{error}");
         }
     }
     let empty = tempfile::tempdir().unwrap();
@@ -164,11 +167,12 @@ async fn a_revoked_certificate() {
             server.port,
             ca.certificate().display()
         );
-        let ((mine, said), (psql, theirs)) = (ours(&target).await, theirs(&target, home.path()));
-        assert_eq!((mine, psql), (Verdict::No, Verdict::No), "{target}: {said} {theirs}");
-        assert!(said.contains(words), "{said}");
+        let ((verdict, error), (psql, psql_error)) =
+            (locktop_verdict(&target).await, psql_verdict(&target, home.path()));
+        assert_eq!((verdict, psql), (Verdict::No, Verdict::No), "{target}: {error} {psql_error}");
+        assert!(error.contains(words), "{error}");
     }
-    // What libpq takes and webpki does not is refused, and never passed over.
+    // A revocation list that libpq accepts and webpki does not is refused, never ignored.
     let old = ca.revoke_in_version_1(&[]);
     let target = format!(
         "host={HOST} hostaddr=127.0.0.1 port={} dbname=postgres user=crowd sslmode=verify-ca sslrootcert={} sslcrl={}",
@@ -176,11 +180,11 @@ async fn a_revoked_certificate() {
         ca.certificate().display(),
         old.display()
     );
-    let (mine, said) = ours(&target).await;
-    assert!(mine == Verdict::No && said.contains("must have version 2"), "{said}");
+    let (verdict, error) = locktop_verdict(&target).await;
+    assert!(verdict == Verdict::No && error.contains("must have version 2"), "{error}");
 }
 
-/// OpenSSL's variable names the system's authorities, here as there.
+/// OpenSSL's variable names the system's authorities, for both programs.
 #[tokio::test]
 async fn the_authorities_of_the_system() {
     let server = Server::start(&["ssl=on"]).await;

@@ -1,4 +1,4 @@
-//! Looking at locks from outside, and short words for what the tests do.
+//! A session that observes locks, and helpers for the tests of advisory locks.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use tokio_postgres::SimpleQueryMessage;
 
 use super::support::{open, wait_until};
 
-/// Somebody who only looks.
-pub(crate) struct Eye(pub(crate) Connection);
+/// A session that only observes.
+pub(crate) struct Observer(pub(crate) Connection);
 
-impl Eye {
+impl Observer {
     pub(crate) async fn open(info: &ConnInfo) -> Self {
         Self(open(info).await)
     }
@@ -33,9 +33,9 @@ impl Eye {
         wait_until(what, async || self.ask(sql).await == "t").await;
     }
 
-    pub(crate) async fn until_gone(&self, pid: i32) {
+    pub(crate) async fn until_ended(&self, pid: i32) {
         let sql = format!("SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = {pid})");
-        self.until("the backend to be gone", &sql).await;
+        self.until("the backend to end", &sql).await;
     }
 
     /// Waits until some session waits for an advisory lock, and returns its process id.
@@ -63,7 +63,7 @@ pub(crate) async fn ask(client: &tokio_postgres::Client, sql: &str) -> String {
     rows.collect::<Vec<_>>().join("\n")
 }
 
-/// A lock that is free.
+/// Acquires a lock that must be free.
 pub(crate) async fn take(info: &ConnInfo, key: impl Into<Key>, mode: Mode) -> Guard {
     let (locks, key) = (Locks::new(info.clone()).without_pooler_test(), key.into());
     let guard = match mode {
@@ -73,7 +73,7 @@ pub(crate) async fn take(info: &ConnInfo, key: impl Into<Key>, mode: Mode) -> Gu
     guard.unwrap().unwrap_or_else(|| panic!("{key} is not free"))
 }
 
-/// Whether a session gets a lock at once; it is given back.
+/// Whether a session gets a lock at once; the lock is released.
 pub(crate) async fn gets<S: Source>(locks: &Locks<S>, key: impl Into<Key>, mode: Mode) -> bool {
     let guard = match mode {
         Mode::Exclusive => locks.try_lock(key, Wait::Never).await,
@@ -84,12 +84,12 @@ pub(crate) async fn gets<S: Source>(locks: &Locks<S>, key: impl Into<Key>, mode:
     true
 }
 
-/// Whether nobody has a key.
+/// Whether no session holds a key.
 pub(crate) async fn is_free(info: &ConnInfo, key: impl Into<Key>) -> bool {
     gets(&Locks::new(info.clone()).without_pooler_test(), key, Mode::Exclusive).await
 }
 
-/// One connection, lent again and again, with which a test does what no guard knows of.
+/// One connection, used for every lock, on which a test can also run statements that no guard knows of.
 #[derive(Clone)]
 pub(crate) struct Shared(pub(crate) Arc<Connection>);
 

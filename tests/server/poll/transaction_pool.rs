@@ -72,24 +72,24 @@ async fn polls_through_a_pooler_see_as_much_and_their_sections_fail_alone() {
         let limits = patient();
         let pooler = Pooler::start_with(server, "transaction", "server_round_robin = 1");
         let pool = ConnInfo::parse(&pooler.target(&info)).unwrap().with_application_name("locktop");
-        let mut own = PollConnection::open(&info, limits.clone()).await.unwrap();
-        let mut lent = PollConnection::open(&pool, limits.clone()).await.unwrap();
-        assert_eq!((own.server().pooling, lent.server().pooling), (Pooling::None, Pooling::Transactions));
-        let (mut direct, mut through) = (poll(&mut own, None).await, poll(&mut lent, None).await);
+        let mut own = Session::open(&info, limits.clone()).await.unwrap();
+        let mut pooled = Session::open(&pool, limits.clone()).await.unwrap();
+        assert_eq!((own.server().pooling, pooled.server().pooling), (Pooling::None, Pooling::Transactions));
+        let (mut direct, mut through) = (poll(&mut own, None).await, poll(&mut pooled, None).await);
         for _ in 0..3 {
             direct = poll(&mut own, Some(&direct)).await;
-            through = poll(&mut lent, Some(&through)).await;
+            through = poll(&mut pooled, Some(&through)).await;
             assert_eq!(errors(&through), [""; 0]);
             assert_eq!(seen(&through), seen(&direct), "PostgreSQL {version}");
             assert_eq!(through.answers.len(), direct.answers.len());
             let own_pid = through.server().unwrap().own_pid;
             assert!(through.backends.last_rows().iter().any(|backend| backend.pid == own_pid));
         }
-        assert!(lent.rights().is_some() && own.rights() == lent.rights());
+        assert!(pooled.rights().is_some() && own.rights() == pooled.rights());
 
         // Locked: only that section is old, and the others are still read.
         admin.batch_execute("BEGIN; LOCK TABLE locktop.scheduled_tasks").await.unwrap();
-        through = poll(&mut lent, Some(&through)).await;
+        through = poll(&mut pooled, Some(&through)).await;
         let errors_now = errors(&through);
         assert!(
             !errors_now.is_empty() && errors_now.iter().all(|error| error.contains("locked")),
@@ -98,7 +98,7 @@ async fn polls_through_a_pooler_see_as_much_and_their_sections_fail_alone() {
         assert!(!through.sources.leases[0].section.last_rows().is_empty());
         admin.batch_execute("COMMIT").await.unwrap();
         support::wait_until("it is read again", async || {
-            through = poll(&mut lent, Some(&through)).await;
+            through = poll(&mut pooled, Some(&through)).await;
             errors(&through).is_empty()
         })
         .await;
@@ -132,21 +132,21 @@ async fn a_session_that_turns_out_to_be_lent_is_had_by_the_transaction() {
     let error = open_behind(Pooling::Sessions).await.unwrap_err();
     assert!(matches!(error, OpenError::Pooled), "{error}");
 
-    // What it left causes at most one error in each session of the pool.
+    // The state that it left causes at most one error in each session of the pool.
     let mut refused = Vec::new();
-    let mut lent = loop {
+    let mut pooled = loop {
         match open_behind(Pooling::Transactions).await {
-            Ok(lent) => break lent,
+            Ok(pooled) => break pooled,
             Err(error) => refused.push(error.to_string()),
         }
         assert!(refused.len() <= 1, "{refused:?}");
     };
-    let first = poll(&mut lent, None).await;
-    let then = poll(&mut lent, Some(&first)).await;
+    let first = poll(&mut pooled, None).await;
+    let then = poll(&mut pooled, Some(&first)).await;
     assert_eq!((errors(&then), then.server().unwrap().pooling), (Vec::new(), Pooling::Transactions));
 }
 
-/// However far away the pooler is: what is released within the poll has the timeout of a poll, not that of names.
+/// However far away the pooler is: the release within a poll has the timeout of a poll, not that of names.
 #[tokio::test]
 async fn giving_back_has_the_time_of_a_poll() {
     let server = support::server().await;
@@ -154,10 +154,10 @@ async fn giving_back_has_the_time_of_a_poll() {
     let pooler = Pooler::start(server, "transaction");
     let pool = ConnInfo::parse(&pooler.target(&info)).unwrap().with_application_name("locktop");
     let limits = PollLimits { name_timeout: std::time::Duration::ZERO, ..PollLimits::default() };
-    let mut lent = PollConnection::open(&pool, limits).await.unwrap();
-    assert_eq!(lent.server().pooling, Pooling::Transactions);
-    let first = poll(&mut lent, None).await;
-    let then = poll(&mut lent, Some(&first)).await;
+    let mut pooled = Session::open(&pool, limits).await.unwrap();
+    assert_eq!(pooled.server().pooling, Pooling::Transactions);
+    let first = poll(&mut pooled, None).await;
+    let then = poll(&mut pooled, Some(&first)).await;
     assert_eq!(errors(&then), [""; 0]);
 }
 

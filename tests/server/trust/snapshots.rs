@@ -1,4 +1,4 @@
-//! The ways of looking, and what is seen.
+//! The ways of polling, and the rows that are seen.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,11 +32,11 @@ pub(crate) fn limits(trusted: &[&str]) -> PollLimits {
     }
 }
 
-/// One look, with names learned, as `snapshot` takes it.
-pub(crate) async fn look(info: &ConnInfo, limits: &PollLimits) -> Arc<View> {
+/// One snapshot, with names learned, as `locktop snapshot` takes it.
+pub(crate) async fn poll_once(info: &ConnInfo, limits: &PollLimits) -> Arc<View> {
     // An autovacuum that cuts the end off a table has it locked for a moment.
     for _ in 0..20 {
-        let view = first_look(info, limits).await;
+        let view = try_poll(info, limits).await;
         if !rows(&view).iter().any(|row| row.ends_with("was locked a moment ago")) {
             return view;
         }
@@ -44,17 +44,17 @@ pub(crate) async fn look(info: &ConnInfo, limits: &PollLimits) -> Arc<View> {
     panic!("a table stays locked");
 }
 
-async fn first_look(info: &ConnInfo, limits: &PollLimits) -> Arc<View> {
+async fn try_poll(info: &ConnInfo, limits: &PollLimits) -> Arc<View> {
     let learner = Learner::new(info.clone(), limits.clone(), LockNames::default(), Vec::new());
-    let look = once_learning(info, limits.clone(), Thresholds::default(), learner, None);
-    Box::pin(look).await.unwrap()
+    let poll = once_learning(info, limits.clone(), Thresholds::default(), learner, None);
+    Box::pin(poll).await.unwrap()
 }
 
-/// What the dashboard has behind it, for a few polls: two connections, or one where nobody may act.
+/// The feed of the dashboard, for a few polls: two connections, or one if no action is permitted.
 pub(crate) async fn feed(info: &ConnInfo, limits: &PollLimits, read_only: bool) -> Arc<View> {
     let learner = Learner::new(info.clone(), limits.clone(), LockNames::default(), Vec::new());
     let (names_in, names) = watch::channel(learner.learned());
-    let mut told = names_in.subscribe();
+    let mut changes = names_in.subscribe();
     let settings = FeedSettings { limits: limits.clone(), learned: Some(names), ..FeedSettings::default() };
     let live = Box::pin(Live::connect(info.clone(), settings, |_| {})).await.unwrap();
     let (views_in, mut views) = watch::channel(live.view());
@@ -63,10 +63,10 @@ pub(crate) async fn feed(info: &ConnInfo, limits: &PollLimits, read_only: bool) 
     let way = spare.clone().map_or(Way::Own, Way::Acting);
     tokio::spawn(live.run(PollControl::every(EVERY).1, views_in));
     tokio::spawn(learn::keep(learner, way, Duration::from_secs(3600), names_in));
-    told.changed().await.unwrap();
+    changes.changed().await.unwrap();
     let first = views.borrow().id;
     let found = tokio::time::timeout(TIMEOUT, views.wait_for(|view| view.id > first + 3)).await;
-    Arc::clone(&found.expect("the feed goes on").unwrap())
+    Arc::clone(&found.expect("the feed continues").unwrap())
 }
 
 /// `locktop` to its end, never asking for a password.
@@ -97,32 +97,32 @@ pub(crate) fn taken(view: &View) -> &Snapshot {
     view.snapshot.as_deref().unwrap()
 }
 
-/// How many rows of each of the six tables are seen; `-` and why not, for one that is not read.
+/// How many rows of each of the six tables are seen; `-` and the reason for a table that is not read.
 pub(crate) fn rows(view: &View) -> Vec<String> {
     let (snapshot, mut seen) = (taken(view), Vec::new());
-    let mut tell = |name: &str, rows: usize, error: Option<&str>| {
+    let mut add = |name: &str, rows: usize, error: Option<&str>| {
         seen.push(error.map_or(format!("{name} {rows}"), |error| format!("{name} - {error}")));
     };
     for set in snapshot.task_sets.iter() {
-        tell("tasks", set.tasks.last_rows().len(), set.tasks.error.as_deref());
-        tell("executions", set.executions.last_rows().len(), set.executions.error.as_deref());
+        add("tasks", set.tasks.last_rows().len(), set.tasks.error.as_deref());
+        add("executions", set.executions.last_rows().len(), set.executions.error.as_deref());
     }
     let systems = &snapshot.sources;
     for table in &systems.leases {
-        tell("leases", table.section.last_rows().len(), table.section.error.as_deref());
+        add("leases", table.section.last_rows().len(), table.section.error.as_deref());
     }
     for table in &systems.items {
-        tell("items", table.section.last_rows().len(), table.section.error.as_deref());
+        add("items", table.section.last_rows().len(), table.section.error.as_deref());
     }
     for table in &systems.limits {
-        tell("limits", table.section.last_rows().len(), table.section.error.as_deref());
+        add("limits", table.section.last_rows().len(), table.section.error.as_deref());
     }
     for table in &systems.generators {
-        tell("generators", table.section.last_rows().len(), table.section.error.as_deref());
+        add("generators", table.section.last_rows().len(), table.section.error.as_deref());
     }
     seen
 }
 
-/// What is seen where all is read.
+/// The rows that are seen if all tables are read.
 pub(crate) const ALL: [&str; 6] =
     ["tasks 3", "executions 3", "leases 2", "items 3", "limits 2", "generators 3"];
