@@ -1,8 +1,9 @@
 //! Each statement that reads × each way to fail: no problem of the server becomes OK because it could not be read.
 //!
-//! The server has each of the problems that `check` detects in tables and locks. Then one statement of the list
-//! ([`locktop::pg::sql`]) fails on its way, by a timeout, a lock, a missing permission, a wrong type or a lost connection. A check
-//! that was WARNING or CRITICAL is that still, or UNKNOWN; and then a finding, the JSON and the pane report what could not be read.
+//! The server has each of the problems that `check` detects in tables and locks. Then one statement of the
+//! list ([`locktop::pg::sql`]) fails on its way, by a timeout, a lock, a missing permission, a wrong type or
+//! a lost connection. A check that was WARNING or CRITICAL is still so, or UNKNOWN; and then a finding, the
+//! JSON and the pane report what could not be read.
 
 #[path = "../support/suite.rs"]
 mod support;

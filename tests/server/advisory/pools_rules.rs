@@ -21,7 +21,7 @@ async fn settings(pool: &impl Source) -> Option<String> {
     pool.get().await.unwrap().ask(sql).await.unwrap()
 }
 
-/// It gets back what is released, as it was, and nothing that is dropped, lost or given up.
+/// The pool gets back released connections, unchanged, and none that was dropped, lost or given up.
 pub(crate) async fn never_leaks<S: Source>(pool: S, info: &ConnInfo) {
     let observer = Observer::open(info).await;
     let before = settings(&pool).await;

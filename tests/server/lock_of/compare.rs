@@ -123,7 +123,8 @@ impl Stage {
         row.map(|row| row.get(0))
     }
 
-    /// In a transaction that is rolled back; and a message if it is not as the form states whether the table gets a new file.
+    /// The locks in a transaction that is rolled back; and a message if the form does not agree with the
+    /// server on whether the table gets a new file.
     async fn in_transaction(&self, entry: &Entry) -> (BTreeSet<String>, Option<String>) {
         let statement = statements(&entry.text).pop().and_then(|piece| piece.read.ok());
         let subject = statement.as_ref().and_then(|statement| {

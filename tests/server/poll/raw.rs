@@ -54,7 +54,8 @@ impl Raw {
         self.ready().await;
     }
 
-    /// Has a statement described, which locks what it names, and sends no Sync, which would end that.
+    /// Has a statement described, which locks the relations that it names, and sends no Sync, which would
+    /// release them.
     pub(crate) async fn describe(&mut self, name: &str) {
         self.0.write_all(b"D").await.unwrap();
         self.send(&[b"S", name.as_bytes(), b"\0"].concat()).await;

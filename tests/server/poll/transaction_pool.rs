@@ -119,7 +119,8 @@ async fn polls_through_a_pooler_see_as_much_and_their_sections_fail_alone() {
     }
 }
 
-/// A session that is taken for locktop's own but is shared: detected at the latest when the next one finds state of the first.
+/// A session that is assumed to be locktop's own but is shared: detected at the latest when the next one
+/// finds state of the first.
 #[tokio::test]
 async fn a_session_that_turns_out_to_be_lent_is_had_by_the_transaction() {
     let server = support::server().await;

@@ -118,7 +118,7 @@ async fn a_log_that_is_past_its_retention_is_a_finding() {
             .filter(|finding| finding["check"] == "log_growth")
             .map(|finding| finding["summary"].as_str().unwrap())
             .collect();
-        // Of fifty days twenty.
+        // Twenty of fifty days.
         let expected =
             "locktop.task_execution_log: about 14.4k rows are past their retention; locktop schema purge";
         let [summary] = summaries[..] else { panic!("{version}: {summaries:?} {output:?}") };

@@ -128,8 +128,8 @@ async fn rows_of_a_strangers_tables_are_left_alone() {
     }
 }
 
-/// A trigger on another role's table takes no more than a privilege: its function is not the owner's. Or the function is the server's
-/// own, and the condition is not.
+/// A trigger on another role's table requires only a privilege: its function does not belong to the owner. Or
+/// the function is the server's own, and the condition is not.
 pub(crate) fn triggers(schema: &str, table: &str, events: &str) -> [String; 2] {
     [
         format!(

@@ -195,7 +195,8 @@ const SEASONS: &str = "
 
 const MANY: &str = include_str!("many.sql");
 
-/// More rows than are shown: the same ones are left out. Of the executions a copy has all at hand, and shows the last ones of each task.
+/// More rows than are shown: the same ones are left out. A copy has all executions, and shows the last ones
+/// of each task.
 #[tokio::test]
 async fn of_many_rows_the_same_are_shown() {
     for version in one_version() {

@@ -51,7 +51,7 @@ async fn it_is_known_in_a_busy_pool_too() {
     others.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
-/// Its connections in turn: with three of them each asker got the same one every time.
+/// Its connections in turn: with three of them each client got the same one every time.
 #[tokio::test]
 async fn it_is_known_however_many_connections_are_taken_in_turn() {
     let version = server().await.version();

@@ -55,7 +55,7 @@ impl<'a> Stage<'a> {
         assert_eq!(stated_effect(&self.info, verb, pid).await, effect, "{}: {verb:?}", self.server.version());
     }
 
-    /// It is a root, and no shortcut is offered against it; the reason.
+    /// Asserts that it is a root against which no shortcut is offered; returns the reason.
     async fn no_remedy(&self, pid: i32) -> String {
         let view = view(&self.info).await;
         let root = view.graph.roots.iter().find(|root| root.party == Party::Backend(pid));
