@@ -1,7 +1,7 @@
 //! The work queue: items that each go to one worker at a time.
 //!
 //! ```no_run
-//! use locktop_tasks::work_queue::{End, WorkQueue};
+//! use locktop_tasks::work_queue::{AttemptEnd, WorkQueue};
 //!
 //! # async fn example(client: &tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
 //! let queue = WorkQueue::default();
@@ -9,7 +9,7 @@
 //! while let Some(item) = queue.claim(client, "worker-1").await? {
 //!     let to: Vec<String> = item.payload()?;
 //!     println!("{} gets a mail", to.join(", "));
-//!     if !queue.finish(client, &item, &End::Completed).await? {
+//!     if !queue.finish(client, &item, &AttemptEnd::Completed).await? {
 //!         println!("item {} was not ours any more", item.id);
 //!     }
 //! }

@@ -104,7 +104,7 @@ impl Hands {
     }
 
     pub(crate) async fn act(&mut self, command: ActionCommand) -> ActionReport {
-        assert_eq!(self.executor.order(Order::Act(Arc::new(command))), None);
+        assert_eq!(self.executor.order(ExecutorOrder::Act(Arc::new(command))), None);
         let mut counts = Vec::new();
         loop {
             match self.executor.answer().await.unwrap() {

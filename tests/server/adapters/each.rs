@@ -1,4 +1,4 @@
-//! SourceTables with a table for each queue: pgmq and Absurd. Each queue is an installation, with the trust that any other needs.
+//! Systems with a table for each queue: pgmq and Absurd. Each queue is an installation, with the trust that any other needs.
 
 use std::fmt::Write as _;
 

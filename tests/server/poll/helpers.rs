@@ -72,7 +72,7 @@ pub(crate) fn patient() -> PollLimits {
 }
 
 /// Polls until `done` returns true.
-pub(crate) async fn poll_until(session: &mut Session, done: impl Fn(&Snapshot) -> bool) -> Snapshot {
+pub(crate) async fn poll_until(session: &mut PollConnection, done: impl Fn(&Snapshot) -> bool) -> Snapshot {
     tokio::time::timeout(TIMEOUT, async {
         let mut snapshot = session.poll(None).await.unwrap();
         while !done(&snapshot) {

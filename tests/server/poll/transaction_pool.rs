@@ -72,24 +72,27 @@ async fn polls_through_a_pooler_see_as_much_and_their_sections_fail_alone() {
         let limits = patient();
         let pooler = Pooler::start_with(server, "transaction", "server_round_robin = 1");
         let pool = ConnInfo::parse(&pooler.target(&info)).unwrap().with_application_name("locktop");
-        let mut own = Session::open(&info, limits.clone()).await.unwrap();
-        let mut pooled = Session::open(&pool, limits.clone()).await.unwrap();
-        assert_eq!((own.server().pooling, pooled.server().pooling), (Pooling::None, Pooling::Transactions));
-        let (mut direct, mut through) = (poll(&mut own, None).await, poll(&mut pooled, None).await);
+        let mut own = PollConnection::open(&info, limits.clone()).await.unwrap();
+        let mut connection = PollConnection::open(&pool, limits.clone()).await.unwrap();
+        assert_eq!(
+            (own.server().pooling, connection.server().pooling),
+            (Pooling::None, Pooling::Transactions)
+        );
+        let (mut direct, mut through) = (poll(&mut own, None).await, poll(&mut connection, None).await);
         for _ in 0..3 {
             direct = poll(&mut own, Some(&direct)).await;
-            through = poll(&mut pooled, Some(&through)).await;
+            through = poll(&mut connection, Some(&through)).await;
             assert_eq!(errors(&through), [""; 0]);
             assert_eq!(seen(&through), seen(&direct), "PostgreSQL {version}");
             assert_eq!(through.answers.len(), direct.answers.len());
             let own_pid = through.server().unwrap().own_pid;
             assert!(through.backends.last_rows().iter().any(|backend| backend.pid == own_pid));
         }
-        assert!(pooled.rights().is_some() && own.rights() == pooled.rights());
+        assert!(connection.rights().is_some() && own.rights() == connection.rights());
 
         // Locked: only that section is old, and the others are still read.
         admin.batch_execute("BEGIN; LOCK TABLE locktop.scheduled_tasks").await.unwrap();
-        through = poll(&mut pooled, Some(&through)).await;
+        through = poll(&mut connection, Some(&through)).await;
         let errors_now = errors(&through);
         assert!(
             !errors_now.is_empty() && errors_now.iter().all(|error| error.contains("locked")),
@@ -98,7 +101,7 @@ async fn polls_through_a_pooler_see_as_much_and_their_sections_fail_alone() {
         assert!(!through.sources.leases[0].section.last_rows().is_empty());
         admin.batch_execute("COMMIT").await.unwrap();
         support::wait_until("it is read again", async || {
-            through = poll(&mut pooled, Some(&through)).await;
+            through = poll(&mut connection, Some(&through)).await;
             errors(&through).is_empty()
         })
         .await;
@@ -135,15 +138,15 @@ async fn a_session_that_turns_out_to_be_lent_is_had_by_the_transaction() {
 
     // The state that it left causes at most one error in each session of the pool.
     let mut refused = Vec::new();
-    let mut pooled = loop {
+    let mut connection = loop {
         match open_behind(Pooling::Transactions).await {
-            Ok(pooled) => break pooled,
+            Ok(connection) => break connection,
             Err(error) => refused.push(error.to_string()),
         }
         assert!(refused.len() <= 1, "{refused:?}");
     };
-    let first = poll(&mut pooled, None).await;
-    let then = poll(&mut pooled, Some(&first)).await;
+    let first = poll(&mut connection, None).await;
+    let then = poll(&mut connection, Some(&first)).await;
     assert_eq!((errors(&then), then.server().unwrap().pooling), (Vec::new(), Pooling::Transactions));
 }
 
@@ -155,10 +158,10 @@ async fn giving_back_has_the_time_of_a_poll() {
     let pooler = Pooler::start(server, "transaction");
     let pool = ConnInfo::parse(&pooler.target(&info)).unwrap().with_application_name("locktop");
     let limits = PollLimits { name_timeout: std::time::Duration::ZERO, ..PollLimits::default() };
-    let mut pooled = Session::open(&pool, limits).await.unwrap();
-    assert_eq!(pooled.server().pooling, Pooling::Transactions);
-    let first = poll(&mut pooled, None).await;
-    let then = poll(&mut pooled, Some(&first)).await;
+    let mut connection = PollConnection::open(&pool, limits).await.unwrap();
+    assert_eq!(connection.server().pooling, Pooling::Transactions);
+    let first = poll(&mut connection, None).await;
+    let then = poll(&mut connection, Some(&first)).await;
     assert_eq!(errors(&then), [""; 0]);
 }
 

@@ -94,7 +94,7 @@ impl Views {
     }
 
     /// Polls until a snapshot agrees with the views, and fails with the difference if none does.
-    pub(crate) async fn agree(&self, session: &mut Session) -> (Snapshot, Lines) {
+    pub(crate) async fn agree(&self, session: &mut PollConnection) -> (Snapshot, Lines) {
         let without = [self.pid, session.server().own_pid];
         let started = clock::monotonic();
         let mut before = None;

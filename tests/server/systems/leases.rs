@@ -150,7 +150,7 @@ async fn the_config_names_a_table_and_errors_of_its_name_are_reported() {
     let mut stage =
         Stage::new(&format!("CREATE SCHEMA jobs; {own}; INSERT INTO jobs.\"Leases\" VALUES (4)")).await;
     assert!(
-        stage.poll().await.snapshot.as_ref().unwrap().systems.leases.is_empty(),
+        stage.poll().await.snapshot.as_ref().unwrap().sources.leases.is_empty(),
         "not found automatically"
     );
     assert!(stage.screen_of('5', 80, 24).contains("no leases here"), "and it is reported");
@@ -198,7 +198,7 @@ async fn a_table_of_a_million_leases_costs_its_first_thousand() {
     other.batch_execute("SELECT pg_stat_reset()").await.unwrap();
     stage.reopen().await;
     let view = stage.poll().await;
-    let table = &view.snapshot.as_ref().unwrap().systems.leases[0];
+    let table = &view.snapshot.as_ref().unwrap().sources.leases[0];
     assert_eq!((table.section.last_rows().len(), table.section.is_cut), (1000, true));
     assert!(stage.screen_of('5', 120, 35).contains("more are not read"));
     stage.close();

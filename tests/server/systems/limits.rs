@@ -91,7 +91,7 @@ async fn the_missing_grant_of_a_role_is_reported() {
     let mut stage = Stage::new(&format!("{PRINTED}{grant}")).await;
     stage.as_role("systems_reader").await;
     let view = stage.poll().await;
-    let systems = &view.snapshot.as_ref().unwrap().systems;
+    let systems = &view.snapshot.as_ref().unwrap().sources;
     assert_eq!(systems.limits[0].section.error, None);
     let errors = [
         &systems.leases[0].section.error,

@@ -293,7 +293,7 @@ async fn a_queue_of_a_million_is_counted_by_its_indexes_and_up_to_a_limit() {
 async fn after_ten_thousand_rows_the_counts_are_not_read_in_every_poll() {
     let mut stage = Stage::new(&format!("{own}{}", fill("locktop.task_queue", 20_000, 5), own = own())).await;
     let first = stage.poll().await;
-    let read = |view: &View| view.snapshot.as_ref().unwrap().systems.counts[0].section.taken_at;
+    let read = |view: &View| view.snapshot.as_ref().unwrap().sources.counts[0].section.taken_at;
     let second = stage.poll().await;
     assert_eq!(read(&first), read(&second), "not read again at once");
     stage.poll_until("they are read again", |view| read(view) != read(&first)).await;
@@ -324,7 +324,7 @@ async fn one_bad_name_in_the_config_leaves_the_others() {
     ];
     stage.places(TableLocations(places.map(|(name, place)| (name, place.to_owned())).into())).await;
     let view = stage.poll().await;
-    let systems = &view.snapshot.as_ref().unwrap().systems;
+    let systems = &view.snapshot.as_ref().unwrap().sources;
     assert!(
         errors(&view)[0].as_ref().unwrap().starts_with("[tables] in the config: improper"),
         "{:?}",

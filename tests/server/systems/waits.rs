@@ -73,7 +73,7 @@ async fn the_most_expensive_are_read_of_as_many_rows_as_the_observer_keeps() {
     other.batch_execute("SELECT pg_stat_reset()").await.unwrap();
     stage.reopen().await;
     let view = stage.poll().await;
-    let table = &view.snapshot.as_ref().unwrap().systems.contended[0];
+    let table = &view.snapshot.as_ref().unwrap().sources.contended[0];
     assert_eq!((table.section.last_rows().len(), table.section.is_cut), (50, true));
     assert!((table.section.last_rows()[0].total - 10_000.0).abs() < 0.1);
     stage.close();
@@ -91,7 +91,7 @@ async fn the_most_expensive_are_read_of_as_many_rows_as_the_observer_keeps() {
         .unwrap();
     stage.reopen().await;
     let view = stage.poll().await;
-    let table = &view.snapshot.as_ref().unwrap().systems.contended[0];
+    let table = &view.snapshot.as_ref().unwrap().sources.contended[0];
     let reason = table.section.error.as_deref().unwrap_or_default();
     assert!(reason.contains("has about 30000 rows"), "{reason}");
     let findings: Vec<_> = view.findings.iter().map(|finding| finding.check).collect();

@@ -313,7 +313,7 @@ impl AdapterTable {
     }
 }
 
-// SourceTables that have one table per queue: each queue is an installation.
+// Systems that have one table per queue: each queue is an installation.
 
 /// Number of queues read per schema, for systems that have one table per queue.
 const EACH: usize = 20;
