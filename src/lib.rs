@@ -2,7 +2,7 @@
 //!
 //! # Floors
 //!
-//! The lower floors are crates: [`locktop_base`], [`pg_connect`], [`wait_graph`], [`locktop_locks`], [`locktop_tasks`].
+//! The first floors are crates: [`locktop_base`], [`pg_connect`], [`wait_graph`], [`locktop_locks`], [`locktop_tasks`].
 //! [`text`], [`clock`], [`locks`], [`schema`] and [`worker`] are names for parts of them, and [`demo`] is a name for
 //! [`locktop_lab`], which does not depend on this crate. A module imports only from itself and the modules before it in
 //! this list, and only `cli` names the laboratory: [`keys`], [`model`], [`recording`], [`output`], [`pg`], [`redis`], [`action`], [`feed`],
