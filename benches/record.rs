@@ -44,6 +44,8 @@ use made::{Made, percentile, timed};
 const REPORTED: usize = 3_600;
 
 fn main() {
+    // As the program does.
+    glibc_malloc::fix_mmap_threshold();
     let snapshots =
         std::env::var("LOCKTOP_SNAPSHOTS").ok().and_then(|snapshots| snapshots.parse().ok()).unwrap_or(3_600);
     println!(

@@ -109,7 +109,7 @@ async fn ending_any_session_frees_exactly_those_that_the_graph_names() {
 /// Several sessions end one after the other, roots and waiters: in the end exactly those sessions continue
 /// that the graph named for all victims together.
 #[tokio::test]
-async fn several_that_go_free_those_that_the_graph_names() {
+async fn ending_several_frees_those_that_the_graph_names() {
     for version in super::versions() {
         let server = super::server(version).await;
         let mut continued = 0;

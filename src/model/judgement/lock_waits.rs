@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_locks_those_that_cost_the_least_are_forgotten() {
+    fn the_cheapest_of_too_many_locks_are_dropped() {
         let mut counter = WaitCounter::default();
         let most = i64::try_from(MOST).unwrap();
         for key in 0..=most {

@@ -259,7 +259,7 @@ fn the_worst_root_is_the_waiter_at_the_head_of_the_convoy() {
 }
 
 #[test]
-fn of_several_tasks_the_one_that_is_so_for_longest_is_named() {
+fn the_task_that_is_in_a_state_for_longest_is_named() {
     let view = Arc::new(crate::sample::jobs(0.0).view());
     let report = report(&[view], &limits(&[], &[]));
     let about = &of(&report, "tasks_overdue").about;

@@ -267,7 +267,7 @@ fn locks_have_their_tags() {
 }
 
 #[test]
-fn a_deadlock_of_anybodys_making_is_bounded() {
+fn a_forged_deadlock_message_is_bounded() {
     let of = |detail: &str| match parse(&entry("40P01", "deadlock detected", detail, "")) {
         Some(LogMessage::Deadlock(deadlock)) => (deadlock.waits.len(), deadlock.statements.len()),
         other => panic!("{other:?}"),

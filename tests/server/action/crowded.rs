@@ -101,7 +101,7 @@ fn is_full(error: &ConnectError) -> bool {
 }
 
 #[tokio::test]
-async fn with_all_connections_taken_the_spare_one_serves() {
+async fn the_acting_connection_serves_when_all_slots_are_taken() {
     let mut small = Small::start().await;
     let poll = small.run();
     let acting = small.acting();

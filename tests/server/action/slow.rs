@@ -156,7 +156,7 @@ async fn an_action_that_cannot_be_recorded_is_not_done() {
 }
 
 #[tokio::test]
-async fn a_session_of_our_own_is_never_ended() {
+async fn a_session_of_locktop_is_never_terminated() {
     let info = support::database(support::server().await).await;
     let observer = open(&info).await.client;
     let poll = Session::open(&info).await;

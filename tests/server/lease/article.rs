@@ -72,7 +72,7 @@ async fn a_renewal_late_in_a_transaction_counts_from_its_beginning() {
 }
 
 #[tokio::test]
-async fn the_printed_statements_work_on_our_table_and_each_new_owner_has_a_new_token() {
+async fn the_printed_statements_work_on_the_installed_table_with_new_tokens() {
     for version in versions() {
         let info = installed(version).await;
         let (one, other) = (Session::open(&info).await, Session::open(&info).await);

@@ -32,7 +32,7 @@ async fn a_write_with_an_old_token_or_after_the_term_is_refused() {
 }
 
 #[tokio::test]
-async fn a_fenced_write_and_a_take_over_do_not_interleave_and_renewals_go_on() {
+async fn a_fenced_write_excludes_a_takeover_and_not_a_renewal() {
     for version in versions() {
         let info = installed(version).await;
         let (writer, keeper) = (Session::open(&info).await, Session::open(&info).await);

@@ -66,7 +66,7 @@ async fn a_lease_is_ended_only_as_it_was_shown() {
 }
 
 #[tokio::test]
-async fn so_is_one_in_a_table_as_published() {
+async fn a_lease_in_a_published_table_is_released_as_well() {
     for version in versions() {
         let info = database(server_of(version).await).await;
         let session = Session::open(&info).await;

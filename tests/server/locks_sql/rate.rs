@@ -15,7 +15,7 @@ async fn pair(version: u32) -> (Session, Session) {
 }
 
 #[tokio::test]
-async fn so_many_are_let_through_and_then_none_until_the_window_ends() {
+async fn requests_up_to_the_limit_pass_and_no_more_until_the_window_ends() {
     for version in versions() {
         let (one, other) = pair(version).await;
         let call = "SELECT check_rate_limit('k', 2, 60)";

@@ -70,7 +70,7 @@ async fn the_settings_of_a_session_override_those_of_its_role() {
 /// An open connection is set up although no session can open a table by name now. Opening another one instead
 /// would leave a process on the server: one that starts then waits there forever.
 #[tokio::test]
-async fn a_session_has_our_settings_while_pg_class_is_locked() {
+async fn a_session_gets_its_settings_while_pg_class_is_locked() {
     on_every_version(async |server| {
         let info = info(&server);
         let (locker, fresh) = (client(&info).await, client(&info).await);

@@ -25,7 +25,7 @@ async fn own_backends(admin: &Client, query: &Statement) -> usize {
 }
 
 #[tokio::test]
-async fn a_setup_that_cannot_go_on_leaves_nothing_behind() {
+async fn a_failed_setup_leaves_nothing_behind() {
     let server = server().await;
     let info = info(&server).with_application_name("locktop");
     let other = info.clone().with_application_name("admin");

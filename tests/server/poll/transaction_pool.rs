@@ -125,7 +125,7 @@ async fn polls_through_a_pooler_see_as_much_and_their_sections_fail_alone() {
 /// A session that is assumed to be locktop's own but is shared: detected at the latest when the next one
 /// finds state of the first.
 #[tokio::test]
-async fn a_session_that_turns_out_to_be_lent_is_had_by_the_transaction() {
+async fn a_session_found_to_be_pooled_is_used_by_transaction() {
     let server = support::server().await;
     let info = support::database(server).await;
     let pooler = Pooler::start_with(server, "transaction", "default_pool_size = 1");
@@ -152,7 +152,7 @@ async fn a_session_that_turns_out_to_be_lent_is_had_by_the_transaction() {
 
 /// However far away the pooler is: the release within a poll has the timeout of a poll, not that of names.
 #[tokio::test]
-async fn giving_back_has_the_time_of_a_poll() {
+async fn a_release_takes_at_most_the_time_of_a_poll() {
     let server = support::server().await;
     let info = support::database(server).await;
     let pooler = Pooler::start(server, "transaction");

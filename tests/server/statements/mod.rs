@@ -166,7 +166,7 @@ fn the_servers_scanner_finds_no_literal_in_redacted_statements() {
 }
 
 #[tokio::test]
-async fn strings_that_continue_over_a_comment_are_one_to_the_server_and_to_us() {
+async fn strings_continued_over_a_comment_are_one_string() {
     let client = open(&conninfo(server().await)).await.client;
     for (statement, value) in shapes().continued {
         let row = client.query_one(&statement, &[]).await.unwrap();

@@ -71,7 +71,7 @@ async fn recipe_tables_are_shown_with_the_states_their_keys_prove() {
 }
 
 #[tokio::test]
-async fn our_tables_know_orphans_leaks_and_limits() {
+async fn the_installed_tables_show_orphans_leaks_and_limits() {
     let mut stage = Stage::new(&own_tables("locktop")).await;
     let worker = stage.client().await;
     let pid = support::pid(&worker).await;

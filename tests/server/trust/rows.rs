@@ -132,7 +132,7 @@ async fn small_tables_of_a_role_that_is_not_named_are_shown_as_they_are() {
 const OWN: &str = include_str!("own.sql");
 
 #[tokio::test]
-async fn our_own_tables_of_a_role_that_is_not_named_are_shown_as_they_are() {
+async fn installed_tables_of_an_untrusted_role_are_shown_from_a_copy() {
     for version in one_version() {
         let ground = installed(version, "app").await;
         ground.run("app", OWN).await;

@@ -57,7 +57,7 @@ async fn a_strangers_objects_in_locktops_schema_are_not_called() {
 }
 
 #[tokio::test]
-async fn a_strangers_trigger_on_our_tables_is_not_run() {
+async fn an_untrusted_trigger_on_the_installed_tables_is_not_run() {
     for version in one_version() {
         for (kind, role) in [(0, "ops"), (1, "boss"), (0, "monitor"), (1, "monitor")] {
             if role != "monitor" || is_long() {

@@ -73,7 +73,7 @@ fn one_that_merely_waits_has_the_identity_of_its_wait() {
 }
 
 #[test]
-fn the_root_is_offered_and_meant() {
+fn the_root_is_offered_as_the_target() {
     let view = incident(0.0).view();
     let middle = plan(&view, Verb::Terminate, TargetScope::This, 4410);
     assert_eq!(
@@ -106,7 +106,7 @@ fn the_root_is_offered_and_meant() {
 
 /// Three sessions share a lock that 40 waits for; two more wait behind it.
 #[test]
-fn the_blockers_that_have_to_end_together_are_offered_and_meant() {
+fn blockers_that_must_end_together_are_offered_as_targets() {
     let view = crate::sample::shared(0.0).view();
     let one = plan(&view, Verb::Terminate, TargetScope::This, 31);
     let all = "all 3 blockers: 1 continues now, 2 in turn".to_owned();

@@ -143,7 +143,7 @@ fn a_session_without_identity_is_not_a_target() {
 }
 
 #[test]
-fn our_own_sessions_are_left_alone() {
+fn own_sessions_are_never_targets() {
     let mut b = Builder::default();
     for pid in [1, 2, 3] {
         b.session(pid, "locktop@locktop", State::Active, 1.0, "SELECT 1");

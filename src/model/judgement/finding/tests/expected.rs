@@ -104,7 +104,7 @@ fn a_prepared_transaction_is_met_by_its_owner() {
 }
 
 #[test]
-fn of_a_convoy_it_is_the_request_that_waits_itself() {
+fn in_a_convoy_the_waiting_request_is_compared() {
     let mut waiters = vec![waiter(4410, LockMode::AccessExclusive, ago(20))];
     waiters.extend((0..5).map(|n| waiter(5000 + n, LockMode::AccessShare, ago(10))));
     let row = Backend { application: Some("migrate".into()), ..backend(4410, State::Active) };

@@ -31,7 +31,7 @@ fn an_idle_session_that_holds_a_lock_is_worth_knowing() {
 }
 
 #[test]
-fn an_idle_worker_that_has_its_name_is_no_news() {
+fn an_idle_worker_with_its_name_lock_is_not_reported() {
     let name = advisory(815).with_classid(0x4C4E_0001);
     let idle = Backend { state_change: ago(7200), ..backend(7, State::Idle) };
     let mut stage = Stage::new().locks(vec![lock(name, Some(7), (3, 1))]).backends(vec![idle]);
