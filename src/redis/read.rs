@@ -216,9 +216,7 @@ mod tests {
     fn expiry_is_a_duration_never_or_none_for_a_missing_key() {
         assert_eq!(expiry(&Reply::Number(1500)), Some(Expiry::After(Duration::from_millis(1500))));
         assert_eq!(expiry(&Reply::Number(-1)), Some(Expiry::Never));
-        for other in
-            [Reply::Number(-2), Reply::Number(i64::MIN), Reply::Nil, bytes("1"), Reply::UnexpectedReply]
-        {
+        for other in [Reply::Number(-2), Reply::Number(i64::MIN), Reply::Nil, bytes("1"), Reply::Unexpected] {
             assert_eq!(expiry(&other), None);
         }
     }

@@ -61,7 +61,7 @@ pub enum Reply {
     /// This command was refused, in a pipeline in which others may have been answered.
     Refused(String),
     /// An answer that the commands used here never give.
-    UnexpectedReply,
+    Unexpected,
 }
 
 impl Reply {
@@ -97,7 +97,7 @@ impl Reply {
                 pairs.into_iter().flat_map(|(key, value)| [Self::of(key), Self::of(value)]).collect(),
             ),
             Value::ServerError(error) => Self::Refused(RedisError::from(error).to_string()),
-            _ => Self::UnexpectedReply,
+            _ => Self::Unexpected,
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::model::{QueryText, Text, Timestamp, fingerprint, lock_waits, words};
 /// A wait is split among at most this many roots, the worst ones.
 const ROOTS: usize = 50;
 
-const CIRCLE: &str = "sessions that wait for each other";
+const WAIT_CYCLE: &str = "sessions that wait for each other";
 
 /// Maximum number of different values of a cycle's sessions that are listed.
 const MEMBERS: usize = 3;
@@ -25,9 +25,9 @@ const MEMBERS: usize = 3;
 pub(super) enum Cause {
     /// A party that blocks others and does not wait.
     Root(Party),
-    Circle,
+    WaitCycle,
     /// No holder blocks: the lock is about to be granted.
-    Unknown,
+    NoHolder,
 }
 
 /// For each waiting party the causes, each with the queue at which the chain begins.
@@ -55,8 +55,8 @@ pub(super) fn causes(graph: &WaitGraph) -> Vec<(Party, Vec<(Cause, usize)>)> {
             }
             // A cycle is one episode, by the lock of its longest wait.
             causes.push(match (top.cycle, top.waits) {
-                (Some(_), Some((first, _))) => (Cause::Circle, first),
-                _ => (Cause::Unknown, queue),
+                (Some(_), Some((first, _))) => (Cause::WaitCycle, first),
+                _ => (Cause::NoHolder, queue),
             });
         }
     }
@@ -92,8 +92,8 @@ pub(super) fn who(
             Some(prepared) => format!("prepared '{}'", prepared.gid),
             None => format!("prepared {xact}"),
         },
-        Cause::Circle => CIRCLE.to_owned(),
-        Cause::Unknown => "no blocker found".to_owned(),
+        Cause::WaitCycle => WAIT_CYCLE.to_owned(),
+        Cause::NoHolder => "no blocker found".to_owned(),
     }
 }
 
@@ -105,10 +105,14 @@ pub(super) fn key(view: SnapshotView<'_>, cause: Cause, queue: &Queue) -> BlameK
     let doing =
         |doing: &str| BlameKey { doing: doing.into(), lock: Text::clone(&lock), ..BlameKey::default() };
     match cause {
-        Cause::Circle => {
-            return BlameKey { doing: CIRCLE.into(), lock: Text::clone(&lock), ..circle(view, queue) };
+        Cause::WaitCycle => {
+            return BlameKey {
+                doing: WAIT_CYCLE.into(),
+                lock: Text::clone(&lock),
+                ..wait_cycle(view, queue)
+            };
         }
-        Cause::Unknown => return doing("no blocker found"),
+        Cause::NoHolder => return doing("no blocker found"),
         Cause::Root(Party::Prepared(xact)) => {
             let prepared = index.prepared(snapshot, xact);
             let text = |text: Option<&Text>| text.map(|text| harmless(text)).unwrap_or_default();
@@ -145,7 +149,7 @@ fn session(backend: &Backend) -> BlameKey {
 
 /// The common values of the sessions in a cycle, whose longest wait is in this queue; if they differ, the first different
 /// values.
-fn circle(view: SnapshotView<'_>, queue: &Queue) -> BlameKey {
+fn wait_cycle(view: SnapshotView<'_>, queue: &Queue) -> BlameKey {
     let is_it = |cycle: &&Vec<Party>| {
         cycle
             .first()

@@ -299,15 +299,15 @@ fn ending(
         return (Ending::Action, Text::clone(words));
     }
     // A cancel of a convoy's ALTER ends the waits behind the report; a cancel of one waiter of many ends nothing.
-    let is_its_end = |acted: u64| identity.cause == Cause::Circle || open.poll <= acted + 1;
+    let is_its_end = |acted: u64| identity.cause == Cause::WaitCycle || open.poll <= acted + 1;
     if let Some((note, _)) = open.note.as_ref().filter(|(_, acted)| is_its_end(*acted)) {
         return (Ending::Action, Text::clone(note));
     }
     let broken = deadlocks.broken.iter().filter(|broken| broken.at >= open.begin);
     let is_part = |parties: &[Party]| match identity.cause {
-        Cause::Circle => true,
+        Cause::WaitCycle => true,
         Cause::Root(party) => parties.contains(&party),
-        Cause::Unknown => false,
+        Cause::NoHolder => false,
     };
     let mut victims = broken.filter_map(|broken| broken.victims.as_ref());
     if victims.any(|victims| is_part(&victims.parties)) {
