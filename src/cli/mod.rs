@@ -9,7 +9,7 @@ mod recording;
 mod run;
 mod schema;
 mod settings;
-// Its tables have options of `demo`.
+// Its cases have options of `demo`.
 #[cfg(test)]
 #[cfg(feature = "demo")]
 mod tests;

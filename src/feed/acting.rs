@@ -41,7 +41,7 @@ impl ActingConnection {
         Self { slot, keeper: tokio::spawn(keep(info, limits, views, sender)) }
     }
 
-    /// Waits for the connection while it is being opened, for at most `timeout`. The error is why there is none, in one open.
+    /// Waits for the connection while it is being opened, for at most `timeout`. The error is why there is none, in one line.
     pub async fn client(&self, timeout: Duration) -> Result<Arc<Client>, String> {
         let mut slot = self.slot.clone();
         let waited = tokio::time::timeout(timeout, slot.wait_for(|slot| usable(slot).is_some())).await;

@@ -81,8 +81,8 @@ impl ReportReader {
         if let Some(blame) = blame {
             return Ok((blame, events));
         }
-        let anew = self.recount.get_or_insert_with(|| Recount::new(recording.refresh()));
-        Ok((anew.count(&*recording.view(place)?), events))
+        let recount = self.recount.get_or_insert_with(|| Recount::new(recording.refresh()));
+        Ok((recount.count(&*recording.view(place)?), events))
     }
 }
 

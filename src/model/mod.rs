@@ -59,7 +59,7 @@ macro_rules! rows {
 }
 
 // The modules of each folder are re-exported: a path names the module, not the folder.
-/// What a poll read, and the view made of it.
+/// The snapshot of a poll, and the view made of it.
 pub mod rows {
     pub mod past;
     pub mod row_id;
@@ -72,7 +72,7 @@ pub mod rows {
     pub mod zone;
 }
 
-/// Tasks, queue items, leases and job systems: their rows, and whether a worker is alive (`judge`).
+/// Tasks, queue items, leases and job systems: their rows and states.
 pub mod jobs {
     pub mod adapter;
     pub mod id_generator;
@@ -89,7 +89,7 @@ pub mod jobs {
     pub mod worker_types;
 }
 
-/// What follows from the rows: findings, events, the blame, and what a session would lose.
+/// Conclusions from the rows: whether a worker is alive (`judge`), findings, events, the blame, and what a session would lose.
 pub mod judgement {
     pub mod awaited_locks;
     pub mod blame;

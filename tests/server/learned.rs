@@ -63,7 +63,7 @@ fn shown(view: &View, key: LockKey) -> Option<String> {
 /// A running poll that learns.
 struct Running {
     views: watch::Receiver<Arc<View>>,
-    _spare: Option<Arc<ActingConnection>>,
+    _acting: Option<Arc<ActingConnection>>,
 }
 
 async fn run(info: &ConnInfo, queries: &[NameQuery], read_only: bool) -> Running {
@@ -71,12 +71,12 @@ async fn run(info: &ConnInfo, queries: &[NameQuery], read_only: bool) -> Running
     let settings = FeedSettings { learned: Some(names), ..FeedSettings::default() };
     let live = Live::connect(info.clone(), settings, |_| {}).await.unwrap();
     let (views_in, views) = watch::channel(live.view());
-    let spare = (!read_only)
+    let acting = (!read_only)
         .then(|| Arc::new(ActingConnection::keep(info.clone(), PollLimits::default(), views.clone())));
-    let way = spare.clone().map_or(Way::Own, Way::Acting);
+    let way = acting.clone().map_or(Way::Own, Way::Acting);
     tokio::spawn(live.run(PollControl::every(EVERY).1, views_in));
     tokio::spawn(learn::keep(learner(info, queries), way, EVERY, names_in));
-    Running { views, _spare: spare }
+    Running { views, _acting: acting }
 }
 
 impl Running {

@@ -251,7 +251,7 @@ fn settle(store: &AuditStore, own: &ProcessPresence, who: &Who) -> Result<Vec<Un
     if runs.is_empty() {
         return Ok(Vec::new());
     }
-    // Processes create and lock their file during a slot, so no process is between the two steps now.
+    // Processes create and lock their file while they have the write slot, so no process is between the two steps now.
     let slot = store.write_slot()?;
     let mut gone = Vec::new();
     for name in runs {

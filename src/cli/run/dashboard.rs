@@ -162,7 +162,7 @@ fn history(settings: &CliSettings, live: &mut Live) -> Result<Option<History>, F
     Ok(Some(history))
 }
 
-/// The connection for actions and the executor of actions. The connection is opened at the start, because none may be free later.
+/// The connection for actions and the executor of actions. The connection is opened at the start, because later all slots may be in use.
 /// `None` if read-only.
 fn acting(
     settings: &CliSettings,

@@ -1,5 +1,5 @@
-//! The buffer recorder: keeps records in memory until a finding is critical, then writes them and what follows until the
-//! incident has been over for some time.
+//! A recorder that writes only incidents: it keeps records in memory until a finding is critical, then writes them and
+//! what follows until the incident has been over for some time.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -116,7 +116,7 @@ impl Recorder {
         let encoder = Encoder::with_events();
         Ok(Self {
             options,
-            // A buffer recorder drops whole groups, so its groups are short.
+            // The buffer drops whole groups, so its groups are short.
             encoder: if buffer.is_some() { encoder } else { encoder.in_long_groups() },
             output,
             buffer,

@@ -237,7 +237,7 @@ impl PollConnection {
 
     /// Waits, between two polls, until the server no longer answers.
     pub async fn silence(&self) -> PollError {
-        // One reference is the session's, and one is kept for callers without a connection: [`crate::feed::standby`].
+        // One reference is the session's, and one is kept for callers without a connection: [`crate::feed::acting`].
         let mine = || 2 + self.lookups();
         link::silence(&self.client, || Arc::strong_count(&self.client) > mine()).await
     }

@@ -125,8 +125,8 @@ async fn locktop_keeps_exactly_two_connections() {
     on_every_version(async |server| {
         let admin = client(&info(&server).with_application_name("admin")).await;
         let (_views_in, views) = watch::channel(beginning());
-        let spare = ActingConnection::keep(info(&server), PollLimits::default(), views);
-        let reserve = spare.client(TIMEOUT).await.unwrap();
+        let acting = ActingConnection::keep(info(&server), PollLimits::default(), views);
+        let reserve = acting.client(TIMEOUT).await.unwrap();
         let mut feed = Feed::start(&server, Duration::from_millis(10)).await;
         let first = feed.until(|view| view.snapshot.is_some()).await.id;
         let mut expected = vec![pid(&reserve).await];
@@ -147,7 +147,7 @@ async fn locktop_keeps_exactly_two_connections() {
             wanted.sort_unstable();
             assert_eq!(own_pids, wanted);
         }
-        drop((spare, reserve, feed.views));
+        drop((acting, reserve, feed.views));
         feed.running.await.unwrap();
         let left = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'locktop'";
         super::support::wait_until("the end of both connections", async || {

@@ -32,13 +32,13 @@ async fn a_silent_server_ends_the_poll_in_time() {
 async fn the_standby_connection_is_replaced_after_a_loss() {
     on_every_version(async |server| {
         let (_views_in, views) = tokio::sync::watch::channel(beginning());
-        let spare = ActingConnection::keep(info(&server), PollLimits::default(), views);
-        let first = spare.client(TIMEOUT).await.unwrap();
+        let acting = ActingConnection::keep(info(&server), PollLimits::default(), views);
+        let first = acting.client(TIMEOUT).await.unwrap();
         let first_pid = pid(&first).await;
         let admin = client(&info(&server)).await;
         admin.execute("SELECT pg_terminate_backend($1)", &[&first_pid]).await.unwrap();
         wait_until("the end of the connection", async || first.is_closed()).await;
-        let second = spare.client(TIMEOUT).await.unwrap();
+        let second = acting.client(TIMEOUT).await.unwrap();
         assert_ne!(pid(&second).await, first_pid);
     })
     .await;

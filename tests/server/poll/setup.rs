@@ -61,11 +61,11 @@ async fn the_second_connection_rests_while_the_poll_has_none() {
     let (views_in, views) = watch::channel(beginning());
     let down = ConnectionState::Down { reason: "gone".into(), attempt: 1, wait: Duration::ZERO };
     views_in.send_replace(Arc::new(View { link: down, ..View::clone(&beginning()) }));
-    let spare = ActingConnection::keep(info(&server), PollLimits::default(), views);
-    let refused = spare.client(Duration::from_millis(300)).await;
+    let acting = ActingConnection::keep(info(&server), PollLimits::default(), views);
+    let refused = acting.client(Duration::from_millis(300)).await;
     assert!(refused.is_err(), "no connection is even requested");
     views_in.send_replace(beginning());
-    spare.client(TIMEOUT).await.unwrap();
+    acting.client(TIMEOUT).await.unwrap();
 }
 
 #[tokio::test]

@@ -58,9 +58,9 @@ pub(crate) async fn feed(info: &ConnInfo, limits: &PollLimits, read_only: bool) 
     let settings = FeedSettings { limits: limits.clone(), learned: Some(names), ..FeedSettings::default() };
     let live = Box::pin(Live::connect(info.clone(), settings, |_| {})).await.unwrap();
     let (views_in, mut views) = watch::channel(live.view());
-    let spare =
+    let acting =
         (!read_only).then(|| Arc::new(ActingConnection::keep(info.clone(), limits.clone(), views.clone())));
-    let way = spare.clone().map_or(Way::Own, Way::Acting);
+    let way = acting.clone().map_or(Way::Own, Way::Acting);
     tokio::spawn(live.run(PollControl::every(EVERY).1, views_in));
     tokio::spawn(learn::keep(learner, way, Duration::from_secs(3600), names_in));
     changes.changed().await.unwrap();

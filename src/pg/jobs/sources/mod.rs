@@ -1,9 +1,9 @@
-//! The tables of users that a poll reads: tasks with their executions, leases, the work queue, rate limits and id generators; workers and what
-//! they take, waits that were counted, and refusals.
+//! The tables of users that a poll reads: tasks with their executions, leases, the work queue, rate limits, id generators,
+//! workers with the types they take, counted waits, and refusals.
 //!
-//! A source states what its table is called, what it has to have, the query, and a row of it (`reader.rs`); `table_kinds!` of the
-//! model lists them all.
-//! Each table is read by one statement of a known cost, as `pg::jobs::tables` says. What is dear is read in every few polls, what runs in each.
+//! A source states the name of its table, the columns that it requires, its query, and its row (`reader.rs`). Tasks and
+//! their log are pairs (`tasks.rs`); `table_kinds!` of the model lists the other sources. Each table is read by one statement
+//! of a known cost (`pg::jobs::tables`). Expensive rows are read every few polls, running ones in each.
 
 mod execution;
 mod others;
